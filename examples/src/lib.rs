@@ -1,0 +1,1 @@
+//! Examples live in their own files; see `cargo run --example checkout`.

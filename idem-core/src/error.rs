@@ -1,0 +1,460 @@
+//! What went wrong, as a caller can act on it.
+
+use std::error::Error as StdError;
+use std::fmt;
+use std::time::Duration;
+
+use crate::decide::Rejection;
+use crate::invalid::Invalid;
+use crate::limits::RETRY_AFTER;
+use crate::request_hash::HashError;
+
+/// What a call ended with instead of an answer.
+///
+/// [`kind`](Self::kind) says what happened, [`key_state`](Self::key_state) whether the key is free,
+/// [`advice`](Self::advice) what to do. The text has no payload and no key in it.
+///
+/// ```
+/// use idem_core::{Advice, Error, ErrorKind};
+///
+/// let error = Error::new(ErrorKind::Mismatch).in_operation("orders.pay");
+/// assert_eq!(
+///     error.to_string(),
+///     "orders.pay: the idempotency key was used before with another request"
+/// );
+/// assert_eq!(error.advice(), Advice::ChangeKey);
+/// assert!(!error.is_retryable());
+/// ```
+pub struct Error(Box<Inner>);
+
+struct Inner {
+    kind: ErrorKind,
+    operation: Option<&'static str>,
+    source: Option<Box<dyn StdError + Send + Sync>>,
+}
+
+/// What happened. Each kind says when it occurs and whether the key is free.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// Another call of the same key was running for as long as this one was willing to wait. The key is held; the same
+    /// key may be retried after `retry_after`.
+    InFlight {
+        /// When to come back.
+        retry_after: Duration,
+    },
+    /// Another writer held the database (SQLite has one at a time). Nothing was written; the key is as it was.
+    Busy {
+        /// When to come back.
+        retry_after: Duration,
+    },
+    /// The key was used before with another request. The stored record is untouched; a new intent needs a new key.
+    Mismatch,
+    /// The stored request hash was made under a scheme that this build does not know, so the requests cannot be compared.
+    SchemeChanged {
+        /// The stored scheme byte.
+        stored: u8,
+    },
+    /// The retry came after its record expired, so the first answer is not given any more and nothing ran again.
+    Expired,
+    /// The call was made inside itself, under the same key.
+    Reentrant,
+    /// A claim was committed without an answer, because a body ended the transaction by itself. Its effects may be there;
+    /// a person must look, then remove the row.
+    Orphaned,
+    /// The call was abandoned by its owner and waits for a person's decision.
+    Parked,
+    /// The row of the key exists but cannot be seen: row-level security or privileges hide it. Nothing ran.
+    RecordHidden,
+    /// The claim was gone when the answer was to be stored: the body deleted its own record or ended the transaction.
+    /// What was left of the transaction was rolled back.
+    RecordLost,
+    /// A statement of the body failed, and the body went on as if it had not. Everything was rolled back; the key is free.
+    StatementFailed,
+    /// The connection arrived inside an unfinished transaction, so nothing done here would be durable. Nothing ran.
+    UnfinishedTransaction,
+    /// The answer has no stored form, or does not survive being stored. Everything was rolled back; the key is free.
+    NotReplayable {
+        /// The answer's type.
+        answer: &'static str,
+    },
+    /// The answer is larger than the policy allows. Everything was rolled back; the key is free.
+    AnswerTooLarge {
+        /// Its size in bytes.
+        bytes: usize,
+        /// The largest size in bytes.
+        limit: usize,
+    },
+    /// The stored answer does not decode as the type that the handler returns now. Nothing ran again.
+    Undecodable {
+        /// The type that was expected.
+        answer: &'static str,
+        /// How the answer was stored.
+        codec: String,
+    },
+    /// The request has no hash, such as one with a NaN in it. Nothing was sent to the database.
+    Unhashable,
+    /// A key, tenant or operation could not be one; see `source()`. Nothing was sent to the database.
+    Invalid,
+    /// The entity is in the target state already: a second payment of a paid order. Everything was rolled back; the key
+    /// is free.
+    AlreadyApplied {
+        /// The state it is in, and was to reach.
+        state: String,
+    },
+    /// The entity is in a state that this transition does not start from. Everything was rolled back; the key is free.
+    IllegalTransition {
+        /// The state it is in now.
+        current: String,
+        /// The state it was to reach.
+        to: &'static str,
+    },
+    /// The transition is not one of the state machine's. Nothing was written for it.
+    UndeclaredTransition {
+        /// The state it was to start from.
+        from: &'static str,
+        /// The state it was to reach.
+        to: &'static str,
+    },
+    /// There is no entity with this id. Everything was rolled back; the key is free.
+    EntityNotFound {
+        /// The state machine that was asked for.
+        entity: &'static str,
+    },
+    /// The transaction met a concurrent one (serialization failure, deadlock). It was rolled back; the key is free.
+    Conflict,
+    /// The connection was lost before COMMIT was sent: nothing was stored and the key is free.
+    ConnectionLost,
+    /// The connection was lost while COMMIT was on its way, so it is not known whether it happened. The same key finds out.
+    OutcomeUnknown,
+    /// A table of this library is missing.
+    TableMissing {
+        /// Its name.
+        table: &'static str,
+    },
+    /// A table of this library is not as it must be.
+    SchemaWrong {
+        /// What is wrong, and where.
+        problem: String,
+    },
+    /// Something that this version does not do.
+    Unsupported {
+        /// What was asked for.
+        what: &'static str,
+    },
+    /// The database refused a statement for another reason; see `source()`. Everything was rolled back; the key is free.
+    Database,
+}
+
+/// Whether a key can be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum KeyState {
+    /// Nothing is stored under it by this call: it may be used again.
+    Free,
+    /// Another call is using it.
+    Held,
+    /// It has a record.
+    Used,
+    /// Only the database knows.
+    Unknown,
+}
+
+/// What to do next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Advice {
+    /// Send the same request with the same key again.
+    RetrySameKey {
+        /// Not before so long; zero: at once.
+        after: Duration,
+    },
+    /// The key stands for something else: a new intent takes a new key.
+    ChangeKey,
+    /// The request cannot be carried out as things are; the key stays free.
+    ChangeRequest,
+    /// The program is wrong: code, policy or types.
+    FixProgram,
+    /// A person with access to the database must act.
+    AskOperator,
+}
+
+impl ErrorKind {
+    /// The one table of what each kind means for the key and for the caller.
+    const fn consequences(&self) -> (KeyState, Advice) {
+        const AT_ONCE: Advice = Advice::RetrySameKey {
+            after: Duration::ZERO,
+        };
+        match self {
+            Self::InFlight { retry_after } => (
+                KeyState::Held,
+                Advice::RetrySameKey {
+                    after: *retry_after,
+                },
+            ),
+            Self::Busy { retry_after } => (
+                KeyState::Unknown,
+                Advice::RetrySameKey {
+                    after: *retry_after,
+                },
+            ),
+            Self::Conflict => (KeyState::Free, AT_ONCE),
+            Self::ConnectionLost => (
+                KeyState::Free,
+                Advice::RetrySameKey { after: RETRY_AFTER },
+            ),
+            Self::OutcomeUnknown => (
+                KeyState::Unknown,
+                Advice::RetrySameKey { after: RETRY_AFTER },
+            ),
+            Self::Mismatch | Self::Expired => (KeyState::Used, Advice::ChangeKey),
+            Self::SchemeChanged { .. } | Self::Undecodable { .. } => {
+                (KeyState::Used, Advice::FixProgram)
+            }
+            Self::Reentrant => (KeyState::Held, Advice::FixProgram),
+            Self::Orphaned | Self::Parked => (KeyState::Used, Advice::AskOperator),
+            Self::RecordHidden => (KeyState::Unknown, Advice::AskOperator),
+            Self::RecordLost => (KeyState::Unknown, Advice::FixProgram),
+            Self::StatementFailed
+            | Self::UnfinishedTransaction
+            | Self::NotReplayable { .. }
+            | Self::AnswerTooLarge { .. }
+            | Self::Unsupported { .. }
+            | Self::UndeclaredTransition { .. } => (KeyState::Free, Advice::FixProgram),
+            Self::Unhashable
+            | Self::Invalid
+            | Self::AlreadyApplied { .. }
+            | Self::IllegalTransition { .. }
+            | Self::EntityNotFound { .. } => (KeyState::Free, Advice::ChangeRequest),
+            Self::TableMissing { .. } | Self::SchemaWrong { .. } | Self::Database => {
+                (KeyState::Free, Advice::AskOperator)
+            }
+        }
+    }
+}
+
+impl Error {
+    /// An error of this kind.
+    pub fn new(kind: ErrorKind) -> Self {
+        Self(Box::new(Inner {
+            kind,
+            operation: None,
+            source: None,
+        }))
+    }
+
+    /// The same error, with the operation it happened in.
+    #[must_use]
+    pub fn in_operation(mut self, operation: &'static str) -> Self {
+        self.0.operation.get_or_insert(operation);
+        self
+    }
+
+    /// The same error, with what caused it.
+    #[must_use]
+    pub fn with_source(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
+        self.0.source = Some(source.into());
+        self
+    }
+
+    /// The same cause seen as another kind.
+    #[must_use]
+    pub fn into_kind(mut self, kind: ErrorKind) -> Self {
+        self.0.kind = kind;
+        self
+    }
+
+    /// What happened.
+    pub fn kind(&self) -> &ErrorKind {
+        &self.0.kind
+    }
+
+    /// In which operation, when it is known.
+    pub fn operation(&self) -> Option<&'static str> {
+        self.0.operation
+    }
+
+    /// Whether the key can be used.
+    pub fn key_state(&self) -> KeyState {
+        self.0.kind.consequences().0
+    }
+
+    /// What to do next.
+    pub fn advice(&self) -> Advice {
+        self.0.kind.consequences().1
+    }
+
+    /// Whether the same request may be sent again with the same key.
+    pub fn is_retryable(&self) -> bool {
+        self.retry_after().is_some()
+    }
+
+    /// How long to wait before sending the same request with the same key; `None` when that would not help.
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self.advice() {
+            Advice::RetrySameKey { after } => Some(after),
+            _ => None,
+        }
+    }
+
+    /// Whether the entity is in the target state already, so that there is nothing left to do.
+    pub fn is_already_applied(&self) -> bool {
+        matches!(self.0.kind, ErrorKind::AlreadyApplied { .. })
+    }
+
+    /// Takes the cause out.
+    pub fn into_source(self) -> Option<Box<dyn StdError + Send + Sync>> {
+        self.0.source
+    }
+}
+
+impl From<ErrorKind> for Error {
+    fn from(kind: ErrorKind) -> Self {
+        Self::new(kind)
+    }
+}
+
+impl From<Rejection> for Error {
+    fn from(rejection: Rejection) -> Self {
+        Self::new(match rejection {
+            Rejection::Reentrant => ErrorKind::Reentrant,
+            Rejection::Orphaned => ErrorKind::Orphaned,
+            Rejection::Mismatch => ErrorKind::Mismatch,
+            Rejection::SchemeChanged { stored } => ErrorKind::SchemeChanged { stored },
+            Rejection::Parked => ErrorKind::Parked,
+            Rejection::Expired => ErrorKind::Expired,
+        })
+    }
+}
+
+impl From<Invalid> for Error {
+    fn from(invalid: Invalid) -> Self {
+        Self::new(ErrorKind::Invalid).with_source(invalid)
+    }
+}
+
+impl From<HashError> for Error {
+    fn from(error: HashError) -> Self {
+        Self::new(ErrorKind::Unhashable).with_source(error)
+    }
+}
+
+impl fmt::Display for ErrorKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::InFlight { .. } => f.write_str("another call with this idempotency key is running"),
+            Self::Busy { .. } => f.write_str("another writer held the database for too long"),
+            Self::Mismatch => {
+                f.write_str("the idempotency key was used before with another request")
+            }
+            Self::SchemeChanged { stored } => write!(
+                f,
+                "the stored request hash has scheme {stored}, which this build does not know"
+            ),
+            Self::Expired => f.write_str("the retry came after the record of its key expired"),
+            Self::Reentrant => f.write_str("the handler was called inside itself with the same idempotency key"),
+            Self::Orphaned => f.write_str(
+                "a claim was committed without an answer: check its effects, then delete its row from api_idempotency",
+            ),
+            Self::Parked => f.write_str("the call was abandoned and waits for a person's decision"),
+            Self::RecordHidden => f.write_str(
+                "the row of the idempotency key cannot be seen: check row-level security and privileges",
+            ),
+            Self::RecordLost => f.write_str(
+                "the claim was gone when the answer was to be stored: the body deleted it or ended the transaction",
+            ),
+            Self::StatementFailed => {
+                f.write_str("a statement failed in the handler, which went on regardless; all was rolled back")
+            }
+            Self::UnfinishedTransaction => f.write_str(
+                "the connection is inside an unfinished transaction: commit or roll it back before the call",
+            ),
+            Self::NotReplayable { answer } => {
+                write!(f, "an answer of type {answer} does not survive being stored")
+            }
+            Self::AnswerTooLarge { bytes, limit } => {
+                write!(f, "the answer has {bytes} bytes, at most {limit} are stored")
+            }
+            Self::Undecodable { answer, codec } => {
+                write!(f, "the stored answer ({codec}) does not decode as {answer}")
+            }
+            Self::Unhashable => f.write_str("the request has no hash"),
+            Self::Invalid => f.write_str("a key, a tenant or an operation is not one"),
+            Self::AlreadyApplied { state } => write!(f, "the entity is {state} already"),
+            Self::IllegalTransition { current, to } => {
+                write!(f, "the entity is {current} and cannot become {to} from there")
+            }
+            Self::UndeclaredTransition { from, to } => {
+                write!(f, "the state machine has no transition from {from} to {to}")
+            }
+            Self::EntityNotFound { entity } => write!(f, "there is no entity of {entity} with this id"),
+            Self::Conflict => f.write_str("the transaction met a concurrent one and was rolled back"),
+            Self::ConnectionLost => f.write_str("the connection was lost before the commit"),
+            Self::OutcomeUnknown => f.write_str(
+                "the connection was lost during the commit: retry with the same idempotency key to find out",
+            ),
+            Self::TableMissing { table } => {
+                write!(f, "the table {table} is missing: call ensure_schema or run the migrations")
+            }
+            Self::SchemaWrong { problem } => f.write_str(problem),
+            Self::Unsupported { what } => write!(f, "{what} is not supported by this version"),
+            Self::Database => f.write_str("the database refused a statement"),
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(operation) = self.0.operation {
+            write!(f, "{operation}: ")?;
+        }
+        self.0.kind.fmt(f)
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Error")
+            .field("kind", &self.0.kind)
+            .field("operation", &self.0.operation)
+            .field("source", &self.0.source)
+            .finish()
+    }
+}
+
+impl StdError for Error {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        self.0
+            .source
+            .as_deref()
+            .map(|source| source as &(dyn StdError + 'static))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_cross_threads() {
+        fn crosses<T: Send + Sync + 'static>() {}
+        crosses::<Error>();
+    }
+
+    #[test]
+    fn only_what_a_retry_can_mend_is_retryable() {
+        let second = Duration::from_secs(1);
+        for (kind, retryable) in [
+            (ErrorKind::InFlight { retry_after: second }, true),
+            (ErrorKind::Busy { retry_after: second }, true),
+            (ErrorKind::Conflict, true),
+            (ErrorKind::ConnectionLost, true),
+            (ErrorKind::OutcomeUnknown, true),
+            (ErrorKind::Mismatch, false),
+            (ErrorKind::Expired, false),
+            (ErrorKind::Database, false),
+        ] {
+            assert_eq!(Error::new(kind.clone()).is_retryable(), retryable, "{kind:?}");
+        }
+    }
+}

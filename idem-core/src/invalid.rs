@@ -1,0 +1,78 @@
+//! A name that cannot be one: which, and what is wrong with it.
+
+use std::fmt;
+
+/// Why a key, an account, a principal or an operation was refused when it was made.
+///
+/// Nothing was sent to a database, and the value itself is not repeated: it may be a secret.
+///
+/// ```
+/// use idem_core::{IdempotencyKey, Invalid};
+///
+/// let error: Invalid = IdempotencyKey::new("").unwrap_err();
+/// assert_eq!(error.to_string(), "idempotency key is empty");
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Invalid {
+    what: &'static str,
+    problem: Problem,
+}
+
+/// What is wrong with the value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Problem {
+    /// It has no bytes.
+    Empty,
+    /// It has more bytes than fit.
+    TooLong {
+        /// Its length in bytes.
+        bytes: usize,
+        /// The longest length in bytes.
+        limit: usize,
+    },
+    /// A byte that may not stand there.
+    BadByte {
+        /// Its position, counted from 0.
+        position: usize,
+    },
+    /// A space at the start or the end.
+    OuterSpace,
+}
+
+impl Invalid {
+    pub(crate) const fn new(what: &'static str, problem: Problem) -> Self {
+        Self { what, problem }
+    }
+
+    /// Which value was refused, such as `"idempotency key"`.
+    pub const fn what(&self) -> &'static str {
+        self.what
+    }
+
+    /// What is wrong with it.
+    pub const fn problem(&self) -> Problem {
+        self.problem
+    }
+}
+
+impl fmt::Display for Invalid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let what = self.what;
+        match self.problem {
+            Problem::Empty => write!(f, "{what} is empty"),
+            Problem::TooLong { bytes, limit } => {
+                write!(f, "{what} has {bytes} bytes, at most {limit} fit")
+            }
+            Problem::BadByte { position } => {
+                write!(
+                    f,
+                    "{what} has a character that is not allowed at byte {position}"
+                )
+            }
+            Problem::OuterSpace => write!(f, "{what} starts or ends with a space"),
+        }
+    }
+}
+
+impl std::error::Error for Invalid {}

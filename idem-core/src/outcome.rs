@@ -1,0 +1,99 @@
+//! What a caller learns besides the value: whether it was executed or replayed, and whether it is a final failure.
+
+/// A value, and whether this call executed the handler or replayed an earlier answer.
+///
+/// A handler builds it with `.into()`; only the library builds `Replayed`.
+///
+/// ```
+/// use idem_core::Outcome;
+///
+/// let outcome: Outcome<i32> = 7.into();
+/// assert!(!outcome.is_replayed());
+/// match outcome {
+///     Outcome::Executed(value) => assert_eq!(value, 7),
+///     Outcome::Replayed(value, ..) => unreachable!("{value} was not stored before"),
+/// }
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Outcome<T> {
+    /// The handler ran in this call.
+    Executed(T),
+    /// The handler ran in an earlier call; this is what it answered then.
+    #[non_exhaustive]
+    Replayed(T),
+}
+
+impl<T> Outcome<T> {
+    /// Whether the value comes from an earlier call.
+    pub const fn is_replayed(&self) -> bool {
+        matches!(self, Self::Replayed(_))
+    }
+
+    /// The value, from whichever call.
+    pub fn into_inner(self) -> T {
+        match self {
+            Self::Executed(value) | Self::Replayed(value) => value,
+        }
+    }
+
+    /// A reference to the value.
+    pub const fn get(&self) -> &T {
+        match self {
+            Self::Executed(value) | Self::Replayed(value) => value,
+        }
+    }
+}
+
+impl<T> From<T> for Outcome<T> {
+    fn from(value: T) -> Self {
+        Self::Executed(value)
+    }
+}
+
+/// A result that is final either way: a failure of the business, such as a declined card, is an answer like a success.
+///
+/// A `Failed` rolls the body's writes back, is stored, and is replayed. An `Err` beside it releases the key instead, so a
+/// database error can never become an answer.
+///
+/// ```
+/// use idem_core::Verdict;
+///
+/// let verdict: Verdict<u64, &str> = Err("declined").into();
+/// assert_eq!(verdict, Verdict::Failed("declined"));
+/// assert_eq!(verdict.into_result(), Err("declined"));
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Verdict<T, F> {
+    /// The command was carried out.
+    Completed(T),
+    /// The command was refused for good.
+    Failed(F),
+}
+
+impl<T, F> Verdict<T, F> {
+    /// The verdict as a result.
+    ///
+    /// # Errors
+    ///
+    /// The final failure, when it is one.
+    pub fn into_result(self) -> Result<T, F> {
+        match self {
+            Self::Completed(value) => Ok(value),
+            Self::Failed(failure) => Err(failure),
+        }
+    }
+
+    /// Whether it is a final failure.
+    pub const fn is_failed(&self) -> bool {
+        matches!(self, Self::Failed(_))
+    }
+}
+
+impl<T, F> From<Result<T, F>> for Verdict<T, F> {
+    fn from(result: Result<T, F>) -> Self {
+        match result {
+            Ok(value) => Self::Completed(value),
+            Err(failure) => Self::Failed(failure),
+        }
+    }
+}

@@ -1,0 +1,653 @@
+//! Writes values as canonical bytes: `tag, length, content`, one after the other into one buffer.
+//!
+//! A container's length is filled in when the container ends. Because every value says its own length, entries of
+//! maps, sets and structs can be found again and sorted in place, and it costs nothing to check that an implementation
+//! wrote exactly one value.
+
+use super::error::Step;
+use super::{HashError, RequestHash};
+
+/// Tag and length in front of the content.
+const HEADER_BYTES: usize = 5;
+
+/// Enough for a usual command, so that the buffer grows only for large ones.
+const INITIAL_CAPACITY: usize = 512;
+
+/// The kind of a value. The numbers are part of the format: they are never changed or used again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Tag {
+    Nothing = 0,
+    Bool = 1,
+    Integer = 2,
+    Float = 3,
+    Decimal = 4,
+    Text = 5,
+    Bytes = 6,
+    Sequence = 7,
+    Tuple = 8,
+    Struct = 9,
+    Variant = 10,
+    Map = 11,
+    Set = 12,
+    Duration = 13,
+    #[cfg(feature = "chrono")]
+    Instant = 14,
+    #[cfg(feature = "chrono")]
+    Date = 15,
+    #[cfg(feature = "chrono")]
+    Time = 16,
+    #[cfg(feature = "chrono")]
+    DateTime = 17,
+    #[cfg(feature = "uuid")]
+    Uuid = 18,
+}
+
+/// The sign of a number; zero is `Plus`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Sign {
+    Plus = 0,
+    Minus = 1,
+}
+
+/// Whether the keys of a container differ from each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Keys {
+    Distinct,
+    Repeated,
+}
+
+/// The bytes whose SHA-256 is the request hash, to look into them when two requests that should agree do not.
+///
+/// ```
+/// use idem_core::request_hash::canonical_bytes;
+///
+/// assert_eq!(canonical_bytes("ab")?, [5, 0, 0, 0, 2, b'a', b'b']);
+/// # Ok::<(), idem_core::HashError>(())
+/// ```
+///
+/// # Errors
+///
+/// As [`RequestDigest::of`](super::RequestDigest::of).
+pub fn canonical_bytes<T: RequestHash + ?Sized>(value: &T) -> Result<Vec<u8>, HashError> {
+    let mut encoder = Encoder::new();
+    value.encode(&mut encoder);
+    finish(encoder)
+}
+
+pub(super) fn finish(mut encoder: Encoder) -> Result<Vec<u8>, HashError> {
+    encoder.expect_one_value(0);
+    match encoder.error {
+        None => Ok(encoder.bytes),
+        Some(error) => Err(error),
+    }
+}
+
+/// Takes the parts of one request and writes them as canonical bytes.
+///
+/// [`RequestHash::encode`] is given one. Simple values are written by their own `encode`; the methods here write what is
+/// made of parts. The first thing that cannot be hashed is kept as the error of the whole request.
+#[derive(Debug)]
+pub struct Encoder {
+    bytes: Vec<u8>,
+    error: Option<HashError>,
+}
+
+impl Encoder {
+    pub(super) fn new() -> Self {
+        Self {
+            bytes: Vec::with_capacity(INITIAL_CAPACITY),
+            error: None,
+        }
+    }
+
+    /// Writes a struct: values with names, in any order.
+    ///
+    /// ```
+    /// use idem_core::request_hash::{Encoder, RequestHash, canonical_bytes};
+    ///
+    /// struct Point { x: i32, y: i32 }
+    ///
+    /// impl RequestHash for Point {
+    ///     fn encode(&self, encoder: &mut Encoder) {
+    ///         encoder.structure(|fields| {
+    ///             fields.field("y", &self.y);
+    ///             fields.field("x", &self.x);
+    ///         });
+    ///     }
+    /// }
+    ///
+    /// assert!(canonical_bytes(&Point { x: 1, y: 2 })? != canonical_bytes(&Point { x: 2, y: 1 })?);
+    /// # Ok::<(), idem_core::HashError>(())
+    /// ```
+    pub fn structure(&mut self, write: impl FnOnce(&mut Fields<'_>)) {
+        let start = self.open(Tag::Struct);
+        write(&mut Fields { encoder: self });
+        if self.close_sorted(start, 2) == Keys::Repeated {
+            self.refuse("has two fields of one name");
+        }
+    }
+
+    /// Writes a tuple: a fixed number of values that are known by their position.
+    ///
+    /// ```
+    /// use idem_core::request_hash::{Encoder, RequestHash, canonical_bytes};
+    ///
+    /// struct Range { from: u32, to: u32 }
+    ///
+    /// impl RequestHash for Range {
+    ///     fn encode(&self, encoder: &mut Encoder) {
+    ///         encoder.tuple(|elements| {
+    ///             elements.element(&self.from);
+    ///             elements.element(&self.to);
+    ///         });
+    ///     }
+    /// }
+    ///
+    /// assert_eq!(canonical_bytes(&Range { from: 1, to: 9 })?, canonical_bytes(&(1, 9))?);
+    /// # Ok::<(), idem_core::HashError>(())
+    /// ```
+    pub fn tuple(&mut self, write: impl FnOnce(&mut Elements<'_>)) {
+        self.elements(Tag::Tuple, write);
+    }
+
+    /// Writes a sequence: any number of values whose order counts.
+    ///
+    /// ```
+    /// use idem_core::request_hash::{Encoder, RequestHash, canonical_bytes};
+    ///
+    /// struct Words(String);
+    ///
+    /// impl RequestHash for Words {
+    ///     fn encode(&self, encoder: &mut Encoder) {
+    ///         encoder.sequence(|elements| {
+    ///             for word in self.0.split_whitespace() {
+    ///                 elements.element(word);
+    ///             }
+    ///         });
+    ///     }
+    /// }
+    ///
+    /// assert_eq!(canonical_bytes(&Words("to  be".into()))?, canonical_bytes(&["to", "be"])?);
+    /// # Ok::<(), idem_core::HashError>(())
+    /// ```
+    pub fn sequence(&mut self, write: impl FnOnce(&mut Elements<'_>)) {
+        self.elements(Tag::Sequence, write);
+    }
+
+    /// Writes a variant of an enum: its name, and as its content one value.
+    ///
+    /// A variant without content has an empty struct, so that it may later get fields that can be absent.
+    ///
+    /// ```
+    /// use idem_core::request_hash::{Encoder, RequestHash, canonical_bytes};
+    ///
+    /// enum Method { Cash, Card(u32) }
+    ///
+    /// impl RequestHash for Method {
+    ///     fn encode(&self, encoder: &mut Encoder) {
+    ///         match self {
+    ///             Self::Cash => encoder.variant("Cash", |content| content.structure(|_| {})),
+    ///             Self::Card(number) => encoder.variant("Card", |content| number.encode(content)),
+    ///         }
+    ///     }
+    /// }
+    ///
+    /// assert!(canonical_bytes(&Method::Cash)? != canonical_bytes(&Method::Card(0))?);
+    /// # Ok::<(), idem_core::HashError>(())
+    /// ```
+    pub fn variant(&mut self, name: &str, write: impl FnOnce(&mut Self)) {
+        let start = self.open(Tag::Variant);
+        self.text(name);
+        self.within(|| Step::Name(name.into()), write);
+        self.close(start);
+    }
+
+    /// Writes a map: keys with values, in any order.
+    ///
+    /// ```
+    /// use std::collections::BTreeMap;
+    /// use idem_core::request_hash::{Encoder, RequestHash, canonical_bytes};
+    ///
+    /// struct Headers(Vec<(String, String)>);
+    ///
+    /// impl RequestHash for Headers {
+    ///     fn encode(&self, encoder: &mut Encoder) {
+    ///         encoder.map(self.0.iter().map(|(name, value)| (name, value)));
+    ///     }
+    /// }
+    ///
+    /// let headers = Headers(vec![("b".into(), "2".into()), ("a".into(), "1".into())]);
+    /// assert_eq!(canonical_bytes(&headers)?, canonical_bytes(&BTreeMap::from([("a", "1"), ("b", "2")]))?);
+    /// # Ok::<(), idem_core::HashError>(())
+    /// ```
+    pub fn map<K: RequestHash, V: RequestHash>(
+        &mut self,
+        entries: impl IntoIterator<Item = (K, V)>,
+    ) {
+        let start = self.open(Tag::Map);
+        for (key, value) in entries {
+            self.within(|| Step::Entry, |encoder| key.encode(encoder));
+            self.within(|| Step::Entry, |encoder| value.encode(encoder));
+        }
+        self.close_sorted(start, 2);
+    }
+
+    /// Writes a set: values in any order.
+    ///
+    /// ```
+    /// use idem_core::request_hash::{Encoder, RequestHash, canonical_bytes};
+    ///
+    /// struct Tags(Vec<&'static str>);
+    ///
+    /// impl RequestHash for Tags {
+    ///     fn encode(&self, encoder: &mut Encoder) {
+    ///         encoder.set(&self.0);
+    ///     }
+    /// }
+    ///
+    /// assert_eq!(canonical_bytes(&Tags(vec!["a", "b"]))?, canonical_bytes(&Tags(vec!["b", "a"]))?);
+    /// # Ok::<(), idem_core::HashError>(())
+    /// ```
+    pub fn set<T: RequestHash>(&mut self, elements: impl IntoIterator<Item = T>) {
+        let start = self.open(Tag::Set);
+        for element in elements {
+            self.within(|| Step::Entry, |encoder| element.encode(encoder));
+        }
+        self.close_sorted(start, 1);
+    }
+
+    /// Says that this value has no request hash, and why: `problem` continues a sentence that begins with the field.
+    ///
+    /// The text is fixed, so that no part of the request gets into an error or a log.
+    ///
+    /// ```
+    /// use idem_core::RequestDigest;
+    /// use idem_core::request_hash::{Encoder, RequestHash};
+    ///
+    /// struct Secret;
+    ///
+    /// impl RequestHash for Secret {
+    ///     fn encode(&self, encoder: &mut Encoder) {
+    ///         encoder.refuse("is a secret");
+    ///     }
+    /// }
+    ///
+    /// let error = RequestDigest::of_fields(&[("pin", &Secret)]).unwrap_err();
+    /// assert_eq!(error.to_string(), "no request hash: `pin` is a secret");
+    /// ```
+    pub fn refuse(&mut self, problem: &'static str) {
+        self.fail(HashError::new(problem));
+    }
+
+    pub(super) fn fail(&mut self, error: HashError) {
+        self.error.get_or_insert(error);
+    }
+
+    /// Writes a value whose content is known at once.
+    pub(super) fn leaf<const PARTS: usize>(&mut self, tag: Tag, content: [&[u8]; PARTS]) {
+        let start = self.open(tag);
+        for part in content {
+            self.push(part);
+        }
+        self.close(start);
+    }
+
+    pub(super) fn text(&mut self, text: &str) {
+        self.leaf(Tag::Text, [text.as_bytes()]);
+    }
+
+    pub(super) fn byte_string<'b>(&mut self, bytes: impl Iterator<Item = &'b u8>) {
+        let start = self.open(Tag::Bytes);
+        self.bytes.extend(bytes);
+        self.close(start);
+    }
+
+    /// Minimal, so that equal numbers of all integer types are written equally.
+    pub(super) fn integer(&mut self, tag: Tag, sign: Sign, magnitude: u128) {
+        let magnitude = magnitude.to_be_bytes();
+        self.leaf(tag, [&[sign as u8], without_leading_zeros(&magnitude)]);
+    }
+
+    /// Writes `None` with so many `Some` around it.
+    pub(super) fn nothing(&mut self, somes: u64) {
+        let somes = somes.to_be_bytes();
+        self.leaf(Tag::Nothing, [without_leading_zeros(&somes)]);
+    }
+
+    /// Writes `Some(value)` like `value`; if that is nothing, one more `Some` is around it.
+    pub(super) fn some<T: RequestHash>(&mut self, value: &T) {
+        let start = self.bytes.len();
+        value.encode(self);
+        if let Some(somes) = self.somes_around_nothing(start) {
+            self.bytes.truncate(start);
+            self.nothing(somes + 1);
+        }
+    }
+
+    /// If the one value written since `start` is a `None`, the number of `Some` around it.
+    fn somes_around_nothing(&self, start: usize) -> Option<u64> {
+        let written = self.bytes.get(start..)?;
+        if written.first() != Some(&(Tag::Nothing as u8)) {
+            return None;
+        }
+        let (nothing, []) = split_value(written)? else {
+            return None;
+        };
+        let count = nothing.get(HEADER_BYTES..)?;
+        Some(
+            count
+                .iter()
+                .fold(0, |count, byte| count << 8 | u64::from(*byte)),
+        )
+    }
+
+    pub(super) fn open(&mut self, tag: Tag) -> usize {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(&[tag as u8, 0, 0, 0, 0]);
+        start
+    }
+
+    pub(super) fn push(&mut self, content: &[u8]) {
+        self.bytes.extend_from_slice(content);
+    }
+
+    pub(super) fn close(&mut self, start: usize) {
+        let content = self.bytes.len().saturating_sub(start + HEADER_BYTES);
+        let Ok(length) = u32::try_from(content) else {
+            return self.refuse("is longer than 4 GiB");
+        };
+        if let Some(place) = self.bytes.get_mut(start + 1..start + HEADER_BYTES) {
+            place.copy_from_slice(&length.to_be_bytes());
+        }
+    }
+
+    /// Ends a container whose entries, of so many values each, have no order of their own.
+    pub(super) fn close_sorted(&mut self, start: usize, values_per_entry: usize) -> Keys {
+        self.close(start);
+        self.sort(start + HEADER_BYTES, values_per_entry)
+    }
+
+    fn sort(&mut self, start: usize, values_per_entry: usize) -> Keys {
+        let entries = || Entries {
+            rest: self.bytes.get(start..).unwrap_or_default(),
+            values_per_entry,
+        };
+        // The derive writes fields in order and one entry is always in order: then nothing is moved.
+        if entries().is_sorted_by(|one, next| one.key < next.key) {
+            return Keys::Distinct;
+        }
+        let mut sorted: Vec<Entry<'_>> = entries().collect();
+        sorted.sort_unstable_by_key(|entry| entry.whole);
+        let distinct = sorted.is_sorted_by(|one, next| one.key < next.key);
+        let bytes = sorted
+            .iter()
+            .map(|entry| entry.whole)
+            .collect::<Vec<_>>()
+            .concat();
+        self.bytes.truncate(start);
+        self.bytes.extend_from_slice(&bytes);
+        if distinct {
+            Keys::Distinct
+        } else {
+            Keys::Repeated
+        }
+    }
+
+    fn elements(&mut self, tag: Tag, write: impl FnOnce(&mut Elements<'_>)) {
+        let start = self.open(tag);
+        write(&mut Elements {
+            encoder: self,
+            next: 0,
+        });
+        self.close(start);
+    }
+
+    /// Writes a part of a container; an error that happens in it learns on its way out where it happened.
+    fn within(&mut self, step: impl FnOnce() -> Step, write: impl FnOnce(&mut Self)) {
+        let start = self.bytes.len();
+        let clean = self.error.is_none();
+        write(self);
+        self.expect_one_value(start);
+        if clean && let Some(error) = &mut self.error {
+            error.inside(step());
+        }
+    }
+
+    /// Two values where one belongs could be taken for another request, so an implementation that writes them is refused.
+    fn expect_one_value(&mut self, start: usize) {
+        let written = self.bytes.get(start..).unwrap_or_default();
+        if !matches!(split_value(written), Some((_, []))) {
+            self.refuse("was not written as exactly one value");
+        }
+    }
+}
+
+/// The fields of a struct, given by [`Encoder::structure`].
+///
+/// ```
+/// use idem_core::request_hash::{Encoder, RequestHash, canonical_bytes};
+///
+/// struct Page { size: u32 }
+///
+/// impl RequestHash for Page {
+///     fn encode(&self, encoder: &mut Encoder) {
+///         encoder.structure(|fields| fields.field_unless_default("size", &self.size, &50));
+///     }
+/// }
+///
+/// assert_eq!(canonical_bytes(&Page { size: 50 })?, [9, 0, 0, 0, 0]);
+/// # Ok::<(), idem_core::HashError>(())
+/// ```
+#[derive(Debug)]
+pub struct Fields<'e> {
+    encoder: &'e mut Encoder,
+}
+
+impl Fields<'_> {
+    /// Writes a field; `None` adds nothing.
+    ///
+    /// ```
+    /// use idem_core::RequestDigest;
+    ///
+    /// let with_none = RequestDigest::of_fields(&[("id", &1), ("note", &None::<String>)])?;
+    /// assert_eq!(with_none, RequestDigest::of_fields(&[("id", &1)])?);
+    /// # Ok::<(), idem_core::HashError>(())
+    /// ```
+    pub fn field<T: RequestHash + ?Sized>(&mut self, name: &str, value: &T) {
+        self.field_with(name, |encoder| value.encode(encoder));
+    }
+
+    /// Writes a field whose value a function writes; what it writes like `None` adds nothing.
+    ///
+    /// ```
+    /// use idem_core::request_hash::{Encoder, RequestHash, canonical_bytes};
+    ///
+    /// struct Login { email: String }
+    ///
+    /// impl RequestHash for Login {
+    ///     fn encode(&self, encoder: &mut Encoder) {
+    ///         encoder.structure(|fields| {
+    ///             fields.field_with("email", |encoder| self.email.to_lowercase().encode(encoder));
+    ///         });
+    ///     }
+    /// }
+    ///
+    /// let [one, other] = ["Ada", "ada"].map(|email| canonical_bytes(&Login { email: email.into() }));
+    /// assert_eq!(one?, other?);
+    /// # Ok::<(), idem_core::HashError>(())
+    /// ```
+    pub fn field_with(&mut self, name: &str, write: impl FnOnce(&mut Encoder)) {
+        let start = self.encoder.bytes.len();
+        let value = self.named(name, write);
+        if self.encoder.somes_around_nothing(value) == Some(0) {
+            self.encoder.bytes.truncate(start);
+        }
+    }
+
+    /// Writes a field unless it equals its default; a `None` that is not the default is written.
+    ///
+    /// ```
+    /// use idem_core::request_hash::{Encoder, RequestHash, canonical_bytes};
+    ///
+    /// struct Search { limit: Option<u32> }
+    ///
+    /// impl RequestHash for Search {
+    ///     fn encode(&self, encoder: &mut Encoder) {
+    ///         encoder.structure(|fields| fields.field_unless_default("limit", &self.limit, &Some(10)));
+    ///     }
+    /// }
+    ///
+    /// assert!(canonical_bytes(&Search { limit: None })? != canonical_bytes(&Search { limit: Some(10) })?);
+    /// # Ok::<(), idem_core::HashError>(())
+    /// ```
+    pub fn field_unless_default<T: RequestHash + PartialEq>(
+        &mut self,
+        name: &str,
+        value: &T,
+        default: &T,
+    ) {
+        self.field_with_unless_default(name, value, default, T::encode);
+    }
+
+    /// [`field_with`](Self::field_with) and [`field_unless_default`](Self::field_unless_default) in one.
+    ///
+    /// ```
+    /// use idem_core::request_hash::{Encoder, RequestHash, canonical_bytes};
+    ///
+    /// struct Login { locale: String }
+    ///
+    /// impl RequestHash for Login {
+    ///     fn encode(&self, encoder: &mut Encoder) {
+    ///         encoder.structure(|fields| {
+    ///             fields.field_with_unless_default("locale", &self.locale, &String::new(), |locale, encoder| {
+    ///                 locale.to_lowercase().encode(encoder);
+    ///             });
+    ///         });
+    ///     }
+    /// }
+    ///
+    /// assert_eq!(canonical_bytes(&Login { locale: String::new() })?, [9, 0, 0, 0, 0]);
+    /// # Ok::<(), idem_core::HashError>(())
+    /// ```
+    pub fn field_with_unless_default<T: PartialEq>(
+        &mut self,
+        name: &str,
+        value: &T,
+        default: &T,
+        write: impl FnOnce(&T, &mut Encoder),
+    ) {
+        if value != default {
+            self.named(name, |encoder| write(value, encoder));
+        }
+    }
+
+    /// Writes name and value, and says where the value begins.
+    fn named(&mut self, name: &str, write: impl FnOnce(&mut Encoder)) -> usize {
+        self.encoder.text(name);
+        let value = self.encoder.bytes.len();
+        self.encoder.within(|| Step::Name(name.into()), write);
+        value
+    }
+}
+
+/// The elements of a tuple or a sequence, given by [`Encoder::tuple`] and [`Encoder::sequence`].
+///
+/// ```
+/// use idem_core::request_hash::{Encoder, RequestHash, canonical_bytes};
+///
+/// struct Countdown(u8);
+///
+/// impl RequestHash for Countdown {
+///     fn encode(&self, encoder: &mut Encoder) {
+///         encoder.sequence(|elements| (0..self.0).rev().for_each(|number| elements.element(&number)));
+///     }
+/// }
+///
+/// assert_eq!(canonical_bytes(&Countdown(3))?, canonical_bytes(&[2, 1, 0])?);
+/// # Ok::<(), idem_core::HashError>(())
+/// ```
+#[derive(Debug)]
+pub struct Elements<'e> {
+    encoder: &'e mut Encoder,
+    next: usize,
+}
+
+impl Elements<'_> {
+    /// Writes the next element.
+    ///
+    /// ```
+    /// use idem_core::request_hash::canonical_bytes;
+    ///
+    /// assert!(canonical_bytes(&[None, Some(1)])? != canonical_bytes(&[Some(1), None])?);
+    /// # Ok::<(), idem_core::HashError>(())
+    /// ```
+    pub fn element<T: RequestHash + ?Sized>(&mut self, value: &T) {
+        self.element_with(|encoder| value.encode(encoder));
+    }
+
+    /// Writes the next element by a function.
+    ///
+    /// ```
+    /// use idem_core::request_hash::{Encoder, RequestHash, canonical_bytes};
+    ///
+    /// struct Pair(String, u8);
+    ///
+    /// impl RequestHash for Pair {
+    ///     fn encode(&self, encoder: &mut Encoder) {
+    ///         encoder.tuple(|elements| {
+    ///             elements.element_with(|encoder| self.0.trim().encode(encoder));
+    ///             elements.element(&self.1);
+    ///         });
+    ///     }
+    /// }
+    ///
+    /// assert_eq!(canonical_bytes(&Pair(" a ".into(), 1))?, canonical_bytes(&("a", 1))?);
+    /// # Ok::<(), idem_core::HashError>(())
+    /// ```
+    pub fn element_with(&mut self, write: impl FnOnce(&mut Encoder)) {
+        let index = self.next;
+        self.next += 1;
+        self.encoder.within(|| Step::Index(index), write);
+    }
+}
+
+/// One entry of an unordered container, as it was written.
+struct Entry<'b> {
+    key: &'b [u8],
+    /// Key and value. No key is the beginning of another one, so this sorts like the key.
+    whole: &'b [u8],
+}
+
+/// Finds the entries of a container again.
+struct Entries<'b> {
+    rest: &'b [u8],
+    values_per_entry: usize,
+}
+
+impl<'b> Iterator for Entries<'b> {
+    type Item = Entry<'b>;
+
+    fn next(&mut self) -> Option<Entry<'b>> {
+        let (key, mut rest) = split_value(self.rest)?;
+        for _ in 1..self.values_per_entry {
+            (_, rest) = split_value(rest)?;
+        }
+        let whole = self.rest.get(..self.rest.len() - rest.len())?;
+        self.rest = rest;
+        Some(Entry { key, whole })
+    }
+}
+
+/// The first value, with its header, and what comes after it.
+fn split_value(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (_, after_tag) = bytes.split_first()?;
+    let length = usize::try_from(u32::from_be_bytes(*after_tag.first_chunk()?)).ok()?;
+    bytes.split_at_checked(length.checked_add(HEADER_BYTES)?)
+}
+
+fn without_leading_zeros(bytes: &[u8]) -> &[u8] {
+    let zeros = bytes.iter().take_while(|byte| **byte == 0).count();
+    bytes.get(zeros..).unwrap_or_default()
+}

@@ -1,0 +1,2 @@
+DROP VIEW api_idempotency_readable;
+DROP TABLE api_idempotency;

@@ -1,0 +1,61 @@
+//! What differs between the backends: how a value is bound, a time computed, a key locked.
+
+use diesel::QueryResult;
+use diesel::backend::Backend;
+use diesel::query_builder::AstPass;
+
+use crate::migrations::Script;
+
+#[cfg(feature = "_pg")]
+mod postgres;
+#[cfg(feature = "_sqlite")]
+mod sqlite;
+
+/// A backend that the statements of [`store`](crate::store) can be written for.
+pub trait Dialect: Backend {
+    /// Whether a transaction cannot read first and write later without failing, so that a replay is looked for before BEGIN.
+    const READS_BEFORE_BEGIN: bool;
+    /// Whether the body always runs inside a savepoint, because only that tells whether it ended the transaction.
+    const ALWAYS_SAVEPOINT: bool;
+    /// How many rows the store reports when it stored. PostgreSQL checks on the server, where it can still stop COMMIT.
+    const STORED_ROWS: usize;
+    /// The schema, in the order of its scripts.
+    const SCRIPTS: &'static [Script];
+    /// Keeps a second `ensure_schema` out until this one has committed.
+    const LOCK_SCHEMA: &'static str;
+    /// A query of what `api_idempotency` is made of, one fact in a row.
+    const SCHEMA_FACTS: &'static str;
+    /// The facts that must be among them.
+    const EXPECTED_FACTS: &'static [&'static str];
+    /// A query of one text that is absent when `api_idempotency` is.
+    const TABLE_EXISTS: &'static str;
+    /// The database's time now.
+    const NOW: &'static str;
+
+    /// Binds a text.
+    fn push_text<'b>(out: &mut AstPass<'_, 'b, Self>, text: &'b str) -> QueryResult<()>;
+    /// Binds a text as whatever type its column has, such as a native enum.
+    fn push_label<'b>(out: &mut AstPass<'_, 'b, Self>, text: &'b str) -> QueryResult<()>;
+    /// Binds the text of a UUID as the type that UUID columns have.
+    fn push_uuid<'b>(out: &mut AstPass<'_, 'b, Self>, text: &'b str) -> QueryResult<()>;
+    /// Binds bytes.
+    fn push_bytes<'b>(out: &mut AstPass<'_, 'b, Self>, bytes: &'b [u8]) -> QueryResult<()>;
+    /// Binds an integer.
+    fn push_integer<'b>(out: &mut AstPass<'_, 'b, Self>, integer: &'b i64) -> QueryResult<()>;
+    /// The time `seconds` from now.
+    fn push_time_after<'b>(out: &mut AstPass<'_, 'b, Self>, seconds: &'b i64) -> QueryResult<()>;
+    /// Microseconds since the Unix epoch of the time `expression`.
+    fn push_micros(out: &mut AstPass<'_, '_, Self>, expression: &str);
+    /// Takes the lock of a key if nobody holds it, and says whether it did. True where no lock is needed.
+    fn push_try_lock<'b>(out: &mut AstPass<'_, 'b, Self>, lock: &'b i64) -> QueryResult<()>;
+    /// The store: `update`, which must change one row of `api_idempotency`, or fail.
+    fn push_exactly_one<'b>(
+        out: &mut AstPass<'_, 'b, Self>,
+        update: impl FnOnce(&mut AstPass<'_, 'b, Self>) -> QueryResult<()>,
+    ) -> QueryResult<()>;
+    /// Whether the row was written by the transaction that reads it.
+    fn push_is_own_row(out: &mut AstPass<'_, '_, Self>);
+}
+
+#[cfg(feature = "_pg")]
+pub(crate) use postgres::LOCK_CLASS;

@@ -1,0 +1,155 @@
+//! PostgreSQL.
+
+use diesel::QueryResult;
+use diesel::pg::{Pg, PgTypeMetadata};
+use diesel::query_builder::{AstPass, QueryId};
+use diesel::serialize::{IsNull, Output, ToSql};
+use diesel::sql_types::{BigInt, Binary, HasSqlType, Text};
+
+use super::Dialect;
+use crate::migrations::Script;
+
+/// The class of our advisory locks, so that they meet no lock of the application by accident: "idem" in ASCII.
+pub(crate) const LOCK_CLASS: i32 = 0x6964_656d;
+
+/// A text that takes its type from where it stands, so that one statement serves text columns and native enums.
+/// The server treats a parameter of type `unknown` (object id 705) as one without a type.
+#[derive(Debug, Clone, Copy, QueryId, diesel::sql_types::SqlType)]
+pub struct Label;
+
+impl HasSqlType<Label> for Pg {
+    fn metadata(_: &mut Self::MetadataLookup) -> PgTypeMetadata {
+        const UNKNOWN: u32 = 705;
+        PgTypeMetadata::new(UNKNOWN, 0)
+    }
+}
+
+impl ToSql<Label, Pg> for str {
+    fn to_sql<'b>(&'b self, out: &mut Output<'b, '_, Pg>) -> diesel::serialize::Result {
+        use std::io::Write as _;
+        out.write_all(self.as_bytes())?;
+        Ok(IsNull::No)
+    }
+}
+
+impl Dialect for Pg {
+    const READS_BEFORE_BEGIN: bool = false;
+    const ALWAYS_SAVEPOINT: bool = false;
+    const STORED_ROWS: usize = 0;
+    const SCRIPTS: &'static [Script] = &[Script {
+        version: "idem_0001_api_idempotency",
+        up: include_str!("../../migrations/postgres/0001_api_idempotency/up.sql"),
+        down: include_str!("../../migrations/postgres/0001_api_idempotency/down.sql"),
+    }];
+    const LOCK_SCHEMA: &'static str = "SELECT pg_advisory_xact_lock(1768187245, 0)";
+    const SCHEMA_FACTS: &'static str = "\
+        SELECT a.attname || ' ' || format_type(a.atttypid, a.atttypmod) \
+               || CASE WHEN a.attnotnull THEN ' not null' ELSE '' END \
+               || CASE WHEN c.collname <> 'default' THEN ' collate ' || c.collname ELSE '' END \
+          FROM pg_attribute AS a LEFT JOIN pg_collation AS c ON c.oid = a.attcollation \
+         WHERE a.attrelid = to_regclass('api_idempotency') AND a.attnum > 0 AND NOT a.attisdropped \
+        UNION ALL \
+        SELECT 'primary key ' || string_agg(a.attname, ', ' ORDER BY k.position) \
+          FROM pg_index AS i \
+          CROSS JOIN LATERAL unnest(i.indkey) WITH ORDINALITY AS k(attnum, position) \
+          JOIN pg_attribute AS a ON a.attrelid = i.indrelid AND a.attnum = k.attnum \
+         WHERE i.indrelid = to_regclass('api_idempotency') AND i.indisprimary AND i.indisvalid \
+        UNION ALL \
+        SELECT 'check ' || conname FROM pg_constraint \
+         WHERE conrelid = to_regclass('api_idempotency') AND contype = 'c' AND convalidated \
+        UNION ALL \
+        SELECT 'privilege ' || privilege FROM unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE']) AS privilege \
+         WHERE has_table_privilege(to_regclass('api_idempotency'), privilege)";
+    const EXPECTED_FACTS: &'static [&'static str] = &[
+        "tenant_id text not null collate C",
+        "operation text not null collate C",
+        "idempotency_key text not null collate C",
+        "request_hash text not null collate C",
+        "state text not null collate C",
+        "status_code integer",
+        "response_headers text",
+        "response_body bytea",
+        "codec text",
+        "resource_type text",
+        "resource_id text",
+        "attempt integer not null",
+        "owner text",
+        "lease_expires_at timestamp with time zone",
+        "created_at timestamp with time zone not null",
+        "completed_at timestamp with time zone",
+        "expires_at timestamp with time zone not null",
+        "forget_at timestamp with time zone not null",
+        "primary key tenant_id, operation, idempotency_key",
+        "check api_idempotency_state",
+        "privilege SELECT",
+        "privilege INSERT",
+        "privilege UPDATE",
+        "privilege DELETE",
+    ];
+    const TABLE_EXISTS: &'static str = "SELECT CAST(to_regclass('api_idempotency') AS text)";
+    const NOW: &'static str = "clock_timestamp()";
+
+    fn push_text<'b>(out: &mut AstPass<'_, 'b, Self>, text: &'b str) -> QueryResult<()> {
+        out.push_bind_param::<Text, str>(text)
+    }
+
+    fn push_label<'b>(out: &mut AstPass<'_, 'b, Self>, text: &'b str) -> QueryResult<()> {
+        out.push_bind_param::<Label, str>(text)
+    }
+
+    fn push_uuid<'b>(out: &mut AstPass<'_, 'b, Self>, text: &'b str) -> QueryResult<()> {
+        out.push_sql("CAST(");
+        out.push_bind_param::<Text, str>(text)?;
+        out.push_sql(" AS uuid)");
+        Ok(())
+    }
+
+    fn push_bytes<'b>(out: &mut AstPass<'_, 'b, Self>, bytes: &'b [u8]) -> QueryResult<()> {
+        out.push_bind_param::<Binary, [u8]>(bytes)
+    }
+
+    fn push_integer<'b>(out: &mut AstPass<'_, 'b, Self>, integer: &'b i64) -> QueryResult<()> {
+        out.push_bind_param::<BigInt, i64>(integer)
+    }
+
+    fn push_time_after<'b>(out: &mut AstPass<'_, 'b, Self>, seconds: &'b i64) -> QueryResult<()> {
+        out.push_sql("clock_timestamp() + ");
+        out.push_bind_param::<BigInt, i64>(seconds)?;
+        out.push_sql(" * interval '1 second'");
+        Ok(())
+    }
+
+    fn push_micros(out: &mut AstPass<'_, '_, Self>, expression: &str) {
+        out.push_sql("CAST(extract(epoch FROM ");
+        out.push_sql(expression);
+        out.push_sql(") * 1000000 AS bigint)");
+    }
+
+    fn push_try_lock<'b>(out: &mut AstPass<'_, 'b, Self>, lock: &'b i64) -> QueryResult<()> {
+        out.push_sql(&format!("pg_try_advisory_xact_lock({LOCK_CLASS}, CAST("));
+        out.push_bind_param::<BigInt, i64>(lock)?;
+        out.push_sql(" AS integer))");
+        Ok(())
+    }
+
+    /// COMMIT may already be on its way when the store runs, so a miss must fail on the server: the insert of a row
+    /// with an impossible state violates a constraint whose name no locale translates.
+    fn push_exactly_one<'b>(
+        out: &mut AstPass<'_, 'b, Self>,
+        update: impl FnOnce(&mut AstPass<'_, 'b, Self>) -> QueryResult<()>,
+    ) -> QueryResult<()> {
+        out.push_sql("WITH stored AS (");
+        update(out)?;
+        out.push_sql(
+            " RETURNING 1) INSERT INTO api_idempotency \
+             (tenant_id, operation, idempotency_key, request_hash, state, expires_at, forget_at) \
+             SELECT '', '', '', '', 'lost', clock_timestamp(), clock_timestamp() \
+             WHERE NOT EXISTS (SELECT 1 FROM stored)",
+        );
+        Ok(())
+    }
+
+    fn push_is_own_row(out: &mut AstPass<'_, '_, Self>) {
+        out.push_sql("xmin = CAST(pg_current_xact_id() AS xid)");
+    }
+}

@@ -1,0 +1,109 @@
+//! SQLite.
+
+use diesel::QueryResult;
+use diesel::query_builder::AstPass;
+use diesel::sql_types::{BigInt, Binary, Text};
+use diesel::sqlite::Sqlite;
+
+use super::Dialect;
+use crate::migrations::Script;
+
+impl Dialect for Sqlite {
+    const READS_BEFORE_BEGIN: bool = true;
+    const ALWAYS_SAVEPOINT: bool = true;
+    const STORED_ROWS: usize = 1;
+    const SCRIPTS: &'static [Script] = &[Script {
+        version: "idem_0001_api_idempotency",
+        up: include_str!("../../migrations/sqlite/0001_api_idempotency/up.sql"),
+        down: include_str!("../../migrations/sqlite/0001_api_idempotency/down.sql"),
+    }];
+    /// BEGIN IMMEDIATE holds the one write lock already.
+    const LOCK_SCHEMA: &'static str = "SELECT 1";
+    const SCHEMA_FACTS: &'static str = "\
+        SELECT name || ' ' || lower(type) || CASE WHEN \"notnull\" THEN ' not null' ELSE '' END \
+          FROM pragma_table_info('api_idempotency') \
+        UNION ALL \
+        SELECT 'primary key ' || group_concat(name || ' ' || coll, ', ') \
+          FROM (SELECT x.name, x.coll FROM pragma_index_list('api_idempotency') AS l, pragma_index_xinfo(l.name) AS x \
+                 WHERE l.origin = 'pk' AND x.key = 1 ORDER BY x.seqno) \
+        UNION ALL \
+        SELECT 'check api_idempotency_state' FROM sqlite_master \
+         WHERE type = 'table' AND name = 'api_idempotency' AND sql LIKE '%CONSTRAINT api_idempotency_state CHECK%'";
+    const EXPECTED_FACTS: &'static [&'static str] = &[
+        "tenant_id text not null",
+        "operation text not null",
+        "idempotency_key text not null",
+        "request_hash text not null",
+        "state text not null",
+        "status_code integer",
+        "response_headers text",
+        "response_body blob",
+        "codec text",
+        "resource_type text",
+        "resource_id text",
+        "attempt integer not null",
+        "owner text",
+        "lease_expires_at text",
+        "created_at text not null",
+        "completed_at text",
+        "expires_at text not null",
+        "forget_at text not null",
+        "primary key tenant_id BINARY, operation BINARY, idempotency_key BINARY",
+        "check api_idempotency_state",
+    ];
+    const TABLE_EXISTS: &'static str = "SELECT name FROM pragma_table_list WHERE name = 'api_idempotency'";
+    const NOW: &'static str = "strftime('%Y-%m-%d %H:%M:%f', 'now')";
+
+    fn push_text<'b>(out: &mut AstPass<'_, 'b, Self>, text: &'b str) -> QueryResult<()> {
+        out.push_bind_param::<Text, str>(text)
+    }
+
+    fn push_label<'b>(out: &mut AstPass<'_, 'b, Self>, text: &'b str) -> QueryResult<()> {
+        out.push_bind_param::<Text, str>(text)
+    }
+
+    fn push_uuid<'b>(out: &mut AstPass<'_, 'b, Self>, text: &'b str) -> QueryResult<()> {
+        out.push_bind_param::<Text, str>(text)
+    }
+
+    fn push_bytes<'b>(out: &mut AstPass<'_, 'b, Self>, bytes: &'b [u8]) -> QueryResult<()> {
+        out.push_bind_param::<Binary, [u8]>(bytes)
+    }
+
+    fn push_integer<'b>(out: &mut AstPass<'_, 'b, Self>, integer: &'b i64) -> QueryResult<()> {
+        out.push_bind_param::<BigInt, i64>(integer)
+    }
+
+    fn push_time_after<'b>(out: &mut AstPass<'_, 'b, Self>, seconds: &'b i64) -> QueryResult<()> {
+        out.push_sql("strftime('%Y-%m-%d %H:%M:%f', 'now', '+' || ");
+        out.push_bind_param::<BigInt, i64>(seconds)?;
+        out.push_sql(" || ' seconds')");
+        Ok(())
+    }
+
+    /// A Julian day is exact to about 40 µs in a double, so the milliseconds of the text come back exactly.
+    fn push_micros(out: &mut AstPass<'_, '_, Self>, expression: &str) {
+        out.push_sql("CAST(round((julianday(");
+        out.push_sql(expression);
+        out.push_sql(") - 2440587.5) * 86400000.0) AS INTEGER) * 1000");
+    }
+
+    /// BEGIN IMMEDIATE holds the one write lock already.
+    fn push_try_lock<'b>(out: &mut AstPass<'_, 'b, Self>, _: &'b i64) -> QueryResult<()> {
+        out.push_sql("1");
+        Ok(())
+    }
+
+    /// COMMIT is only sent after the count of changed rows was looked at.
+    fn push_exactly_one<'b>(
+        out: &mut AstPass<'_, 'b, Self>,
+        update: impl FnOnce(&mut AstPass<'_, 'b, Self>) -> QueryResult<()>,
+    ) -> QueryResult<()> {
+        update(out)
+    }
+
+    /// The savepoint around the body answers this: it is gone when the transaction is.
+    fn push_is_own_row(out: &mut AstPass<'_, '_, Self>) {
+        out.push_sql("1");
+    }
+}

@@ -1,0 +1,128 @@
+//! What the protocol needs of a connection, implemented for the four Diesel connections.
+//!
+//! The protocol is written once, as async functions over this trait. The futures of a blocking connection are ready when
+//! they are first polled, so [`Blocking`](crate::connection::Blocking) runs the same code without an executor.
+
+use std::future::Future;
+use std::time::Duration;
+
+use diesel::QueryResult;
+use diesel::connection::TransactionManagerStatus;
+use diesel::query_builder::{QueryFragment, QueryId};
+
+use crate::dialect::Dialect;
+use crate::store::{Read, Row};
+use crate::texts::TextQuery;
+
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+mod blocking;
+#[cfg(feature = "async-postgres")]
+mod async_postgres;
+#[cfg(feature = "async-sqlite")]
+mod async_sqlite;
+#[cfg(any(feature = "postgres", feature = "async-postgres"))]
+mod postgres;
+#[cfg(any(feature = "sqlite", feature = "async-sqlite"))]
+mod sqlite;
+
+/// In which kind of transaction a call runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Entry {
+    /// A transaction of its own.
+    Own,
+    /// A savepoint inside one of Diesel's test transactions.
+    Joined,
+}
+
+/// How a transaction begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Begin {
+    /// At once.
+    AtOnce,
+    /// After waiting for a key's lock, at most so long.
+    Waiting {
+        /// The number under which the key is locked.
+        lock: i64,
+        /// The longest wait.
+        at_most: Duration,
+    },
+}
+
+/// A Diesel connection, as the protocol uses it.
+pub trait Driver: Send + Sized + 'static {
+    /// Its backend.
+    type Dialect: Dialect;
+
+    /// Diesel's own account of open transactions.
+    fn status(&mut self) -> &mut TransactionManagerStatus;
+
+    /// Makes Diesel's account say that no transaction is open.
+    fn forget_transactions(&mut self);
+
+    /// Sends text.
+    fn batch(&mut self, sql: &str) -> impl Future<Output = QueryResult<()>> + Send;
+
+    /// Opens a transaction, stating its isolation level.
+    fn begin(&mut self, begin: Begin) -> impl Future<Output = QueryResult<()>> + Send;
+
+    /// Waits for a key's lock inside a transaction that is open already.
+    fn wait_for_lock(&mut self, lock: i64, at_most: Duration) -> impl Future<Output = QueryResult<()>> + Send;
+
+    /// Opens a savepoint through Diesel.
+    fn begin_savepoint(&mut self) -> impl Future<Output = QueryResult<()>> + Send;
+
+    /// Commits the innermost transaction or savepoint through Diesel.
+    fn commit(&mut self) -> impl Future<Output = QueryResult<()>> + Send;
+
+    /// Rolls the innermost transaction or savepoint back through Diesel.
+    fn rollback(&mut self) -> impl Future<Output = QueryResult<()>> + Send;
+
+    /// Runs a statement and counts the rows it changed.
+    fn execute<S>(&mut self, statement: S) -> impl Future<Output = QueryResult<usize>> + Send
+    where
+        S: QueryFragment<Self::Dialect> + QueryId + Send + 'static;
+
+    /// Runs [`Read`].
+    fn read(&mut self, read: Read) -> impl Future<Output = QueryResult<Row>> + Send;
+
+    /// Runs a query of one text column.
+    fn texts<Q>(&mut self, query: Q) -> impl Future<Output = QueryResult<Vec<Option<String>>>> + Send
+    where
+        Q: TextQuery<Self::Dialect>;
+
+    /// How long this session waits for another writer, when the backend has such a setting; sets it to `patience`.
+    fn set_patience(
+        &mut self,
+        patience: Duration,
+    ) -> impl Future<Output = QueryResult<Option<Duration>>> + Send;
+
+    /// Ends whatever is open, without waiting, because the call was dropped or panicked, and puts the patience back.
+    fn abandon(&mut self, entry: Entry, patience: Option<Duration>);
+}
+
+/// Sets Diesel's account to what it was when the call came: nothing, or the test transaction alone.
+pub(crate) fn reset_status<D: Driver>(db: &mut D, entry: Entry) {
+    db.forget_transactions();
+    if entry == Entry::Joined {
+        open_one_level(db);
+        db.status().set_test_transaction_flag();
+    }
+}
+
+/// Tells Diesel's account of one more open level.
+pub(crate) fn open_one_level<D: Driver>(db: &mut D) {
+    use diesel::connection::TransactionDepthChange::IncreaseDepth;
+    if let Ok(state) = db.status().transaction_state() {
+        // An increase of a valid account cannot fail.
+        let _ = state.change_transaction_depth(IncreaseDepth);
+    }
+}
+
+/// Ends the text of an abandoned call.
+const fn rollback_text(entry: Entry) -> &'static str {
+    match entry {
+        Entry::Own => "ROLLBACK",
+        // The savepoint that Diesel opens inside a test transaction.
+        Entry::Joined => "ROLLBACK TO SAVEPOINT diesel_savepoint_1",
+    }
+}

@@ -1,0 +1,90 @@
+//! `AsyncPgConnection`.
+
+use std::future::Future;
+use std::pin::pin;
+use std::task::{Context, Waker};
+use std::time::Duration;
+
+use diesel::QueryResult;
+use diesel::connection::TransactionManagerStatus;
+use diesel::pg::Pg;
+use diesel::query_builder::{QueryFragment, QueryId};
+use diesel_async::{
+    AnsiTransactionManager, AsyncConnection, AsyncConnectionCore, AsyncPgConnection, RunQueryDsl,
+    SimpleAsyncConnection, TransactionManager,
+};
+
+use super::{Begin, Driver, Entry, postgres, reset_status, rollback_text};
+use crate::store::{Read, Row};
+use crate::texts::{TextQuery, Texts};
+
+impl Driver for AsyncPgConnection {
+    type Dialect = Pg;
+
+    fn status(&mut self) -> &mut TransactionManagerStatus {
+        AnsiTransactionManager::transaction_manager_status_mut(self)
+    }
+
+    fn forget_transactions(&mut self) {
+        // Not only the depth: a drop inside Diesel's own SAVEPOINT or COMMIT leaves a private flag set beside it.
+        *self.transaction_state() = AnsiTransactionManager::default();
+    }
+
+    async fn batch(&mut self, sql: &str) -> QueryResult<()> {
+        self.batch_execute(sql).await
+    }
+
+    async fn begin(&mut self, begin: Begin) -> QueryResult<()> {
+        AnsiTransactionManager::begin_transaction_sql(self, &postgres::begin_text(begin)).await
+    }
+
+    async fn wait_for_lock(&mut self, lock: i64, at_most: Duration) -> QueryResult<()> {
+        self.batch_execute(&postgres::wait_text(lock, at_most)).await
+    }
+
+    async fn begin_savepoint(&mut self) -> QueryResult<()> {
+        AnsiTransactionManager::begin_transaction(self).await
+    }
+
+    async fn commit(&mut self) -> QueryResult<()> {
+        AnsiTransactionManager::commit_transaction(self).await
+    }
+
+    async fn rollback(&mut self) -> QueryResult<()> {
+        AnsiTransactionManager::rollback_transaction(self).await
+    }
+
+    fn execute<S>(&mut self, statement: S) -> impl Future<Output = QueryResult<usize>> + Send
+    where
+        S: QueryFragment<Self::Dialect> + QueryId + Send + 'static,
+    {
+        self.execute_returning_count(statement)
+    }
+
+    async fn read(&mut self, read: Read) -> QueryResult<Row> {
+        RunQueryDsl::get_result(read, self).await
+    }
+
+    async fn texts<Q>(&mut self, query: Q) -> QueryResult<Vec<Option<String>>>
+    where
+        Q: TextQuery<Self::Dialect>,
+    {
+        RunQueryDsl::load(Texts(query), self).await
+    }
+
+    async fn set_patience(&mut self, _: Duration) -> QueryResult<Option<Duration>> {
+        Ok(None)
+    }
+
+    /// One poll puts ROLLBACK on the wire, behind whatever is in flight; nobody waits for its answer, and the next
+    /// statement of this connection queues behind it.
+    fn abandon(&mut self, entry: Entry, _: Option<Duration>) {
+        {
+            let mut rollback = pin!(self.batch_execute(rollback_text(entry)));
+            let _ = rollback
+                .as_mut()
+                .poll(&mut Context::from_waker(Waker::noop()));
+        }
+        reset_status(self, entry);
+    }
+}

@@ -1,0 +1,112 @@
+//! The sync connections of Diesel: every future is ready when it is first polled.
+
+use std::future::Future;
+use std::time::Duration;
+
+use diesel::connection::{
+    AnsiTransactionManager, Connection, SimpleConnection, TransactionManager, TransactionManagerStatus,
+};
+use diesel::query_builder::{QueryFragment, QueryId};
+use diesel::{QueryResult, RunQueryDsl};
+
+#[cfg(feature = "postgres")]
+use super::postgres;
+#[cfg(feature = "sqlite")]
+use super::sqlite;
+use super::{Begin, Driver, Entry, reset_status, rollback_text};
+use crate::store::{Read, Row};
+use crate::texts::{TextQuery, Texts};
+
+/// What is the same for every sync connection.
+macro_rules! blocking_driver {
+    ($connection:ty, $backend:ty, begin: $begin:expr, wait_for_lock: $wait:expr, set_patience: $patience:expr $(,)?) => {
+        impl Driver for $connection {
+            type Dialect = $backend;
+
+            fn status(&mut self) -> &mut TransactionManagerStatus {
+                AnsiTransactionManager::transaction_manager_status_mut(self)
+            }
+
+            fn forget_transactions(&mut self) {
+                *self.transaction_state() = AnsiTransactionManager::default();
+            }
+
+            async fn batch(&mut self, sql: &str) -> QueryResult<()> {
+                self.batch_execute(sql)
+            }
+
+            async fn begin(&mut self, begin: Begin) -> QueryResult<()> {
+                $begin(self, begin)
+            }
+
+            async fn wait_for_lock(&mut self, lock: i64, at_most: Duration) -> QueryResult<()> {
+                $wait(self, lock, at_most)
+            }
+
+            async fn begin_savepoint(&mut self) -> QueryResult<()> {
+                AnsiTransactionManager::begin_transaction(self)
+            }
+
+            async fn commit(&mut self) -> QueryResult<()> {
+                AnsiTransactionManager::commit_transaction(self)
+            }
+
+            async fn rollback(&mut self) -> QueryResult<()> {
+                AnsiTransactionManager::rollback_transaction(self)
+            }
+
+            fn execute<S>(&mut self, statement: S) -> impl Future<Output = QueryResult<usize>> + Send
+            where
+                S: QueryFragment<Self::Dialect> + QueryId + Send + 'static,
+            {
+                std::future::ready(self.execute_returning_count(&statement))
+            }
+
+            async fn read(&mut self, read: Read) -> QueryResult<Row> {
+                read.get_result(self)
+            }
+
+            fn texts<Q>(&mut self, query: Q) -> impl Future<Output = QueryResult<Vec<Option<String>>>> + Send
+            where
+                Q: TextQuery<Self::Dialect>,
+            {
+                std::future::ready(Texts(query).load(self))
+            }
+
+            async fn set_patience(&mut self, patience: Duration) -> QueryResult<Option<Duration>> {
+                $patience(self, patience)
+            }
+
+            fn abandon(&mut self, entry: Entry, patience: Option<Duration>) {
+                if let Some(patience) = patience {
+                    // Nobody is there to be told when even this fails.
+                    let _: QueryResult<Option<Duration>> = $patience(self, patience);
+                }
+                if self.batch_execute(rollback_text(entry)).is_ok() {
+                    reset_status(self, entry);
+                } else {
+                    // Nobody can say what is open on it now: no pool may hand it out again.
+                    self.status().set_in_error();
+                }
+            }
+        }
+    };
+}
+
+#[cfg(feature = "postgres")]
+blocking_driver!(
+    diesel::PgConnection,
+    diesel::pg::Pg,
+    begin: |db, begin| AnsiTransactionManager::begin_transaction_sql(db, &postgres::begin_text(begin)),
+    wait_for_lock: |db: &mut Self, lock, at_most| db.batch_execute(&postgres::wait_text(lock, at_most)),
+    set_patience: |_: &mut Self, _| Ok(None),
+);
+
+#[cfg(feature = "sqlite")]
+blocking_driver!(
+    diesel::SqliteConnection,
+    diesel::sqlite::Sqlite,
+    begin: |db, _| sqlite::begin(db),
+    wait_for_lock: |_: &mut Self, _, _| Ok(()),
+    set_patience: sqlite::set_patience,
+);

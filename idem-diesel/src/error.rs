@@ -1,0 +1,158 @@
+//! The error of this crate: what core says, and where Diesel's errors become its kinds.
+
+use std::error::Error as StdError;
+use std::fmt;
+use std::ops::Deref;
+
+use diesel::result::{DatabaseErrorKind, Error as DieselError};
+use idem_core::limits::RETRY_AFTER;
+use idem_core::{ErrorKind, HashError, Invalid};
+
+/// What a call ended with instead of an answer; see [`idem_core::Error`], which it derefs to.
+///
+/// A handler's error type must be made from it: `impl From<idem_diesel::Error> for ShopError`. `diesel::result::Error` is, so a
+/// handler may return `QueryResult<T>`; [`Error::find`] gets it back from there.
+///
+/// ```
+/// use idem_diesel::{Error, ErrorKind};
+///
+/// let error = Error::from(ErrorKind::Mismatch);
+/// let through_diesel = diesel::result::Error::from(error);
+/// let found = Error::find(&through_diesel).expect("it is the source");
+/// assert_eq!(found.kind(), &ErrorKind::Mismatch);
+/// ```
+pub struct Error(idem_core::Error);
+
+impl Error {
+    /// The error of this library in a chain of sources, however an application wrapped it.
+    pub fn find<'e>(error: &'e (dyn StdError + 'static)) -> Option<&'e idem_core::Error> {
+        let mut next = Some(error);
+        while let Some(error) = next {
+            if let Some(found) = error.downcast_ref::<Self>() {
+                return Some(&found.0);
+            }
+            if let Some(found) = error.downcast_ref::<idem_core::Error>() {
+                return Some(found);
+            }
+            next = match error.downcast_ref::<DieselError>() {
+                // Diesel does not give it as its source.
+                Some(DieselError::QueryBuilderError(inner)) => Some(inner.as_ref()),
+                _ => error.source(),
+            };
+        }
+        None
+    }
+
+    /// Core's error.
+    pub fn into_core(self) -> idem_core::Error {
+        self.0
+    }
+}
+
+impl Deref for Error {
+    type Target = idem_core::Error;
+
+    fn deref(&self) -> &idem_core::Error {
+        &self.0
+    }
+}
+
+impl From<idem_core::Error> for Error {
+    fn from(error: idem_core::Error) -> Self {
+        Self(error)
+    }
+}
+
+impl From<ErrorKind> for Error {
+    fn from(kind: ErrorKind) -> Self {
+        Self(kind.into())
+    }
+}
+
+impl From<HashError> for Error {
+    fn from(error: HashError) -> Self {
+        Self(error.into())
+    }
+}
+
+impl From<Invalid> for Error {
+    fn from(invalid: Invalid) -> Self {
+        Self(invalid.into())
+    }
+}
+
+impl From<DieselError> for Error {
+    fn from(error: DieselError) -> Self {
+        Self(idem_core::Error::new(kind_of(&error)).with_source(error))
+    }
+}
+
+impl From<Error> for DieselError {
+    /// A database error comes back as it was; everything else is carried inside.
+    fn from(error: Error) -> Self {
+        let is_databases_own = matches!(
+            error.kind(),
+            ErrorKind::Database | ErrorKind::Conflict | ErrorKind::ConnectionLost
+        );
+        if !is_databases_own {
+            return Self::QueryBuilderError(Box::new(error));
+        }
+        let kind = error.kind().clone();
+        match error.0.into_source().map(|source| source.downcast::<Self>()) {
+            Some(Ok(original)) => *original,
+            Some(Err(other)) => {
+                Self::QueryBuilderError(Box::new(Error(idem_core::Error::new(kind).with_source(other))))
+            }
+            None => Self::QueryBuilderError(Box::new(Error(kind.into()))),
+        }
+    }
+}
+
+/// What an error of Diesel means before COMMIT was sent.
+///
+/// Diesel gives no SQLSTATE and translated messages, so only its kinds count; SQLite's messages are constants of its
+/// library and are not translated.
+pub(crate) fn kind_of(error: &DieselError) -> ErrorKind {
+    match error {
+        DieselError::DatabaseError(DatabaseErrorKind::SerializationFailure, _) => ErrorKind::Conflict,
+        DieselError::DatabaseError(
+            DatabaseErrorKind::ClosedConnection | DatabaseErrorKind::UnableToSendCommand,
+            _,
+        )
+        | DieselError::BrokenTransactionManager => ErrorKind::ConnectionLost,
+        DieselError::DatabaseError(_, information) if is_sqlite_busy(information.message()) => {
+            ErrorKind::Busy {
+                retry_after: RETRY_AFTER,
+            }
+        }
+        DieselError::AlreadyInTransaction => ErrorKind::UnfinishedTransaction,
+        DieselError::DatabaseError(_, information)
+            if information.message() == "cannot start a transaction within a transaction" =>
+        {
+            ErrorKind::UnfinishedTransaction
+        }
+        _ => ErrorKind::Database,
+    }
+}
+
+fn is_sqlite_busy(message: &str) -> bool {
+    matches!(message, "database is locked" | "database table is locked")
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl StdError for Error {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        self.0.source()
+    }
+}

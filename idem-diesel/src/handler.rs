@@ -1,0 +1,196 @@
+//! What the attribute writes: calls of these functions, and nothing of the protocol.
+
+use idem_core::answer::Answer;
+use idem_core::request_hash::Encoder;
+use idem_core::{Intent, Operation, RequestHash};
+
+use crate::connection::{Async, Blocking, FlavoredConnection, run_blocking};
+use crate::error::Error;
+use crate::execution::{Claimed, Execution, Replay, claim};
+use crate::guard::Request;
+use crate::transition::{EntityKey, StateColumn};
+
+/// What an idempotent handler returns: `Result<A, E>`, also through an alias.
+#[diagnostic::on_unimplemented(
+    message = "an idempotent handler returns `Result<T, E>`, not `{Self}`",
+    label = "write `Result<T, E>` here",
+    note = "`T` derives serde::Serialize and serde::Deserialize, or is an `Outcome` or a `Verdict` of such types",
+    note = "`E` has `impl From<idem_diesel::Error>`; `diesel::result::Error` has it"
+)]
+pub trait HandlerResult {
+    /// The answer.
+    type Answer: Answer;
+    /// The error.
+    type Error: HandlerError;
+
+    /// The result itself.
+    fn into_result(self) -> Result<Self::Answer, Self::Error>;
+
+    /// The handler's type of a result.
+    fn from_result(result: Result<Self::Answer, Self::Error>) -> Self;
+}
+
+impl<A: Answer, E: HandlerError> HandlerResult for Result<A, E> {
+    type Answer = A;
+    type Error = E;
+
+    fn into_result(self) -> Self {
+        self
+    }
+
+    fn from_result(result: Self) -> Self {
+        result
+    }
+}
+
+/// The error of an idempotent handler: made from [`Error`].
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be the error of an idempotent handler",
+    label = "this error cannot hold what the library reports",
+    note = "write `impl From<idem_diesel::Error> for {Self}`, or with thiserror a variant `#[error(transparent)] Idempotency(#[from] idem_diesel::Error)`"
+)]
+pub trait HandlerError: From<Error> {}
+
+#[diagnostic::do_not_recommend]
+impl<E: From<Error>> HandlerError for E {}
+
+/// Several parameters, hashed as a struct with these fields.
+pub struct Fields<'a>(pub &'a [(&'a str, &'a dyn RequestHash)]);
+
+impl RequestHash for Fields<'_> {
+    fn encode(&self, into: &mut Encoder) {
+        let _ = (&self.0, into); todo!()
+    }
+}
+
+/// The answer of a replay, as the handler returns it.
+pub fn replay<R: HandlerResult>(replay: Replay<R::Answer>) -> R {
+    R::from_result(replay.answer())
+}
+
+/// An error of the library, as the handler returns it.
+pub fn fail<R: HandlerResult>(error: Error) -> R {
+    R::from_result(Err(error.into()))
+}
+
+/// For `async fn`.
+pub mod asynchronous {
+    use super::{
+        Answer, Async, Claimed, EntityKey, Error, Execution, FlavoredConnection, HandlerResult,
+        Intent, Operation, RequestHash, StateColumn, claim,
+    };
+
+    /// The claim.
+    pub async fn begin<'c, R, C>(
+        db: &'c mut C,
+        intent: Option<&Intent>,
+        operation: &Operation,
+        request: &dyn RequestHash,
+    ) -> Result<Claimed<'c, C, R::Answer>, Error>
+    where
+        R: HandlerResult,
+        C: FlavoredConnection<Async>,
+    {
+        claim(db, super::request::<R>(intent, operation, request)?).await
+    }
+
+    /// The transition, before the body.
+    pub async fn transition<S, C, A, const N: usize>(
+        execution: &mut Execution<'_, C, A>,
+        to: S,
+        from: &[S; N],
+        id: impl EntityKey,
+    ) -> Result<(), Error>
+    where
+        S: StateColumn,
+        C: FlavoredConnection<Async>,
+        A: Answer,
+    {
+        let key = id.into_values();
+        execution.advance(&to.from(*from), key).await
+    }
+
+    /// The end after a refused transition.
+    pub async fn refuse<R, C>(execution: Execution<'_, C, R::Answer>, error: Error) -> R
+    where
+        R: HandlerResult,
+        C: FlavoredConnection<Async>,
+    {
+        execution.give_up().await;
+        super::fail(error)
+    }
+
+    /// The end after the body.
+    pub async fn finish<R, C>(execution: Execution<'_, C, R::Answer>, result: R) -> R
+    where
+        R: HandlerResult,
+        C: FlavoredConnection<Async>,
+    {
+        R::from_result(execution.settle(result.into_result()).await)
+    }
+}
+
+/// For `fn`.
+pub mod blocking {
+    use super::{
+        Answer, Blocking, Claimed, EntityKey, Error, Execution, FlavoredConnection, HandlerResult,
+        Intent, Operation, RequestHash, StateColumn, claim, run_blocking,
+    };
+
+    /// The claim.
+    pub fn begin<'c, R, C>(
+        db: &'c mut C,
+        intent: Option<&Intent>,
+        operation: &Operation,
+        request: &dyn RequestHash,
+    ) -> Result<Claimed<'c, C, R::Answer>, Error>
+    where
+        R: HandlerResult,
+        C: FlavoredConnection<Blocking>,
+    {
+        run_blocking(claim(db, super::request::<R>(intent, operation, request)?))
+    }
+
+    /// The transition, before the body.
+    pub fn transition<S, C, A, const N: usize>(
+        execution: &mut Execution<'_, C, A>,
+        to: S,
+        from: &[S; N],
+        id: impl EntityKey,
+    ) -> Result<(), Error>
+    where
+        S: StateColumn,
+        C: FlavoredConnection<Blocking>,
+        A: Answer,
+    {
+        let key = id.into_values();
+        run_blocking(execution.advance(&to.from(*from), key))
+    }
+
+    /// The end after a refused transition.
+    pub fn refuse<R, C>(execution: Execution<'_, C, R::Answer>, error: Error) -> R
+    where
+        R: HandlerResult,
+        C: FlavoredConnection<Blocking>,
+    {
+        run_blocking(execution.give_up());
+        super::fail(error)
+    }
+
+    /// The end after the body.
+    pub fn finish<R, C>(execution: Execution<'_, C, R::Answer>, result: R) -> R
+    where
+        R: HandlerResult,
+        C: FlavoredConnection<Blocking>,
+    {
+        R::from_result(run_blocking(execution.settle(result.into_result())))
+    }
+}
+
+fn request<R: HandlerResult>(
+    intent: Option<&Intent>,
+    operation: &Operation,
+    request: &dyn RequestHash,
+) -> Result<Request, Error> {
+    Request::new(operation, intent, request, R::Answer::MAY_FAIL)
+}

@@ -1,0 +1,201 @@
+//! The tables: how an application gets them, and whether they are as they must be.
+//!
+//! Three ways, of which an application takes one:
+//!
+//! 1. It copies the SQL of [`sql`] into its own migrations.
+//! 2. It runs [`IdemMigrations`], a `MigrationSource` whose versions start with `idem_`, so that they never equal its own. Diesel
+//!    keeps one journal per database, so `diesel migration revert` of the application does not know these versions.
+//! 3. It calls [`ensure_schema`] when it starts, which has a journal of its own and may be raced.
+
+use diesel::backend::Backend;
+use diesel::connection::BoxableConnection;
+use diesel::migration::{
+    Migration, MigrationMetadata, MigrationName, MigrationSource, MigrationVersion, Result as MigrationResult,
+};
+use idem_core::ErrorKind;
+use idem_core::limits::DEFAULT_WAIT;
+
+use crate::connection::{Flavor, IdempotentConnection, Run};
+use crate::dialect::Dialect;
+use crate::driver::{Begin, Driver};
+use crate::error::Error;
+use crate::store::TABLE;
+use crate::texts::Sql;
+use crate::transaction::Transaction;
+
+/// One step of the schema.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Script {
+    /// Its version, which sorts in the order in which the scripts are run.
+    pub version: &'static str,
+    /// What makes it.
+    pub up: &'static str,
+    /// What takes it back.
+    pub down: &'static str,
+}
+
+/// The SQL of the tables, for an application's own migrations.
+///
+/// ```
+/// let scripts = idem_diesel::migrations::sql::<diesel::sqlite::Sqlite>();
+/// assert!(scripts[0].up.contains("CREATE TABLE api_idempotency"));
+/// ```
+pub fn sql<DB: Dialect>() -> &'static [Script] {
+    DB::SCRIPTS
+}
+
+/// The tables as Diesel migrations.
+///
+/// ```
+/// use diesel::prelude::*;
+/// use diesel::migration::MigrationSource;
+/// use diesel::sqlite::Sqlite;
+///
+/// let mut db = SqliteConnection::establish(":memory:")?;
+/// for migration in MigrationSource::<Sqlite>::migrations(&idem_diesel::migrations::IdemMigrations)? {
+///     assert!(migration.name().to_string().starts_with("idem_"));
+///     migration.run(&mut db)?;
+/// }
+/// idem_diesel::check_schema(&mut db)?;
+/// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+/// ```
+#[derive(Debug, Clone, Copy, Default)]
+pub struct IdemMigrations;
+
+impl<DB: Backend + Dialect> MigrationSource<DB> for IdemMigrations {
+    fn migrations(&self) -> MigrationResult<Vec<Box<dyn Migration<DB>>>> {
+        Ok(DB::SCRIPTS
+            .iter()
+            .map(|script| Box::new(*script) as Box<dyn Migration<DB>>)
+            .collect())
+    }
+}
+
+impl<DB: Backend> Migration<DB> for Script {
+    fn run(&self, conn: &mut dyn BoxableConnection<DB>) -> MigrationResult<()> {
+        Ok(conn.batch_execute(self.up)?)
+    }
+
+    fn revert(&self, conn: &mut dyn BoxableConnection<DB>) -> MigrationResult<()> {
+        Ok(conn.batch_execute(self.down)?)
+    }
+
+    fn metadata(&self) -> &dyn MigrationMetadata {
+        &InTransaction
+    }
+
+    fn name(&self) -> &dyn MigrationName {
+        self
+    }
+}
+
+impl MigrationName for Script {
+    fn version(&self) -> MigrationVersion<'_> {
+        MigrationVersion::from(self.version)
+    }
+}
+
+impl std::fmt::Display for Script {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.version)
+    }
+}
+
+struct InTransaction;
+
+impl MigrationMetadata for InTransaction {}
+
+/// The journal of [`ensure_schema`].
+const JOURNAL: &str = "CREATE TABLE IF NOT EXISTS idem_schema_versions (version varchar(50) PRIMARY KEY)";
+const VERSIONS: &str = "SELECT version FROM idem_schema_versions";
+
+/// Makes the tables that are missing. Safe to call from many processes at once, and again on every start.
+///
+/// An application that took the SQL into its own migrations does not need it; its tables are then checked and left alone.
+///
+/// ```
+/// use diesel::prelude::*;
+///
+/// let mut db = SqliteConnection::establish(":memory:")?;
+/// idem_diesel::ensure_schema(&mut db)?;
+/// idem_diesel::ensure_schema(&mut db)?;
+/// idem_diesel::check_schema(&mut db)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+///
+/// What [`check_schema`] finds, [`UnfinishedTransaction`](ErrorKind::UnfinishedTransaction), or what the database says.
+///
+/// # Cancellation
+///
+/// One transaction: a dropped future has made all tables or none.
+pub fn ensure_schema<C: IdempotentConnection>(db: &mut C) -> Run<'_, C, Result<(), Error>> {
+    C::Flavor::run(ensure(db))
+}
+
+async fn ensure<C: IdempotentConnection>(db: &mut C) -> Result<(), Error> {
+    let mut transaction = Transaction::new(db)?;
+    transaction.set_patience(DEFAULT_WAIT).await?;
+    let opened = transaction.open(Begin::AtOnce).await;
+    transaction.restore_patience().await?;
+    opened?;
+    let db = transaction.inner();
+    db.batch(<C::Inner as Driver>::Dialect::LOCK_SCHEMA).await?;
+    db.batch(JOURNAL).await?;
+    let applied = db.texts(Sql(VERSIONS)).await?;
+    let is_foreign = applied.is_empty() && table_exists(db).await?;
+    if !is_foreign {
+        for script in <C::Inner as Driver>::Dialect::SCRIPTS {
+            if applied.iter().flatten().any(|version| version == script.version) {
+                continue;
+            }
+            db.batch(script.up).await?;
+            db.batch(&format!(
+                "INSERT INTO idem_schema_versions (version) VALUES ('{}')",
+                script.version
+            ))
+            .await?;
+        }
+    }
+    check(db).await?;
+    Ok(transaction.commit().await?)
+}
+
+/// Verifies the tables: columns and their types, primary key, byte-wise comparison of keys, and privileges.
+///
+/// # Errors
+///
+/// [`TableMissing`](ErrorKind::TableMissing), or [`SchemaWrong`](ErrorKind::SchemaWrong) with everything that is not as it must be.
+/// A lost primary key is an error: without it two calls of one key would both execute.
+///
+/// # Cancellation
+///
+/// It only reads.
+pub fn check_schema<C: IdempotentConnection>(db: &mut C) -> Run<'_, C, Result<(), Error>> {
+    C::Flavor::run(check(db.inner()))
+}
+
+async fn check<D: Driver>(db: &mut D) -> Result<(), Error> {
+    if !table_exists(db).await? {
+        return Err(ErrorKind::TableMissing { table: TABLE }.into());
+    }
+    let facts = db.texts(Sql(D::Dialect::SCHEMA_FACTS)).await?;
+    let missing: Vec<&str> = D::Dialect::EXPECTED_FACTS
+        .iter()
+        .copied()
+        .filter(|expected| !facts.iter().flatten().any(|fact| fact == expected))
+        .collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    Err(ErrorKind::SchemaWrong {
+        problem: format!("the table {TABLE} lacks: {}", missing.join("; ")),
+    }
+    .into())
+}
+
+pub(crate) async fn table_exists<D: Driver>(db: &mut D) -> Result<bool, Error> {
+    let tables = db.texts(Sql(D::Dialect::TABLE_EXISTS)).await?;
+    Ok(tables.iter().any(Option::is_some))
+}

@@ -1,0 +1,143 @@
+//! The statements on `api_idempotency`, and the only place where its columns become types.
+//!
+//! Each file is one statement. They own what they bind, because a statement outlives the call that builds it on async
+//! connections, and they know nothing of policy.
+
+mod claim;
+mod end;
+mod read;
+mod take_over;
+
+pub(crate) use claim::Claim;
+pub(crate) use end::End;
+pub(crate) use read::{Found, Read, Row};
+pub(crate) use take_over::TakeOver;
+
+use std::sync::Arc;
+
+use diesel::QueryResult;
+use diesel::query_builder::AstPass;
+use idem_core::BoundIntent;
+use sha2::{Digest, Sha256};
+
+use crate::dialect::Dialect;
+
+/// The table of all records.
+pub(crate) const TABLE: &str = "api_idempotency";
+
+/// The primary key of a row, and the number under which it is locked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RowKey(Arc<Columns>);
+
+#[derive(Debug, PartialEq, Eq)]
+struct Columns {
+    tenant_id: String,
+    operation: &'static str,
+    idempotency_key: String,
+    lock: i64,
+}
+
+impl RowKey {
+    /// The row of `intent`.
+    pub fn of(intent: &BoundIntent) -> Self {
+        let tenant_id = intent.tenant().as_str().to_owned();
+        let operation = intent.operation();
+        let idempotency_key = intent.key().as_str().to_owned();
+        let lock = lock(&[&tenant_id, operation, &idempotency_key]);
+        Self(Arc::new(Columns {
+            tenant_id,
+            operation,
+            idempotency_key,
+            lock,
+        }))
+    }
+
+    /// The number under which the row is locked; two rows may share one, which can only delay them.
+    pub fn lock(&self) -> i64 {
+        self.0.lock
+    }
+
+    /// `tenant, operation, key`, as a list of values.
+    fn push_values<'b, DB: Dialect>(&'b self, out: &mut AstPass<'_, 'b, DB>) -> QueryResult<()> {
+        DB::push_text(out, &self.0.tenant_id)?;
+        out.push_sql(", ");
+        DB::push_text(out, self.0.operation)?;
+        out.push_sql(", ");
+        DB::push_text(out, &self.0.idempotency_key)
+    }
+
+    /// The condition that selects the row.
+    fn push_is_row<'b, DB: Dialect>(&'b self, out: &mut AstPass<'_, 'b, DB>) -> QueryResult<()> {
+        out.push_sql("tenant_id = ");
+        DB::push_text(out, &self.0.tenant_id)?;
+        out.push_sql(" AND operation = ");
+        DB::push_text(out, self.0.operation)?;
+        out.push_sql(" AND idempotency_key = ");
+        DB::push_text(out, &self.0.idempotency_key)
+    }
+}
+
+/// 32 bits of a SHA-256 over the parts with their lengths, as a signed number: equal in every process.
+fn lock(parts: &[&str]) -> i64 {
+    let mut hasher = Sha256::new();
+    for part in parts {
+        hasher.update((part.len() as u64).to_be_bytes());
+        hasher.update(part.as_bytes());
+    }
+    let digest: [u8; 32] = hasher.finalize().into();
+    let [a, b, c, d, ..] = digest;
+    i64::from(i32::from_be_bytes([a, b, c, d]))
+}
+
+/// How long a row is kept, as the two horizons that are written with it, in seconds.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Horizons {
+    expires: i64,
+    forget: i64,
+}
+
+impl Horizons {
+    /// A row expires after `retention` and may be forgotten after twice that.
+    pub(crate) fn of(retention: idem_core::Retention) -> Self {
+        // A retention is at most ten years, so neither number comes near the bounds of i64.
+        let expires = i64::try_from(retention.as_secs()).unwrap_or(i64::MAX / 4);
+        Self {
+            expires,
+            forget: expires * 2,
+        }
+    }
+}
+
+/// Statements whose text never changes can be prepared once per connection.
+macro_rules! static_statement {
+    ($($statement:ty),+) => {$(
+        impl diesel::query_builder::QueryId for $statement {
+            type QueryId = $statement;
+            const HAS_STATIC_QUERY_ID: bool = true;
+        }
+    )+};
+}
+use static_statement;
+
+#[cfg(test)]
+mod tests {
+    use idem_core::{IdempotencyKey, Intent, Tenant};
+
+    use super::*;
+
+    #[test]
+    fn a_row_is_locked_under_the_same_number_in_every_process() {
+        let intent = Intent::new(
+            Tenant::shared("acme").unwrap(),
+            IdempotencyKey::new("k").unwrap(),
+        );
+        assert_eq!(
+            RowKey::of(&intent.bind("orders.pay")).lock(),
+            1206090683
+        );
+        assert_ne!(
+            RowKey::of(&intent.bind("orders.pay")).lock(),
+            RowKey::of(&intent.bind("orders.pa")).lock()
+        );
+    }
+}

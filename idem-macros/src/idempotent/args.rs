@@ -1,0 +1,136 @@
+//! The words of an attribute as they were written: nothing is judged here.
+
+use proc_macro2::{Group, TokenStream, TokenTree};
+use quote::ToTokens;
+use syn::ext::IdentExt;
+use syn::parse::discouraged::Speculative as _;
+use syn::parse::{ParseStream, Parser};
+use syn::{Expr, ExprLit, ExprPath, Ident, Lit, LitStr, Path, Token, token};
+
+/// A comma-separated list of words.
+pub(super) struct Args {
+    pub(super) words: Vec<Word>,
+    /// What stood where a word should begin.
+    pub(super) strays: Vec<TokenStream>,
+}
+
+/// One word with what follows it.
+pub(super) struct Word {
+    pub(super) name: Ident,
+    pub(super) value: Value,
+}
+
+pub(super) enum Value {
+    /// `skip`
+    Flag,
+    /// `scope = "orders.pay"`
+    Equals(Expr),
+    /// `transition(…)`
+    List(Group),
+    /// Neither of them; empty where nothing follows the `=`.
+    Unreadable(TokenStream),
+}
+
+impl Args {
+    /// Reads every word. A word that cannot be read does not hide the next one.
+    pub(super) fn parse(tokens: TokenStream) -> Self {
+        let words = |input: ParseStream<'_>| {
+            let mut args = Self {
+                words: Vec::new(),
+                strays: Vec::new(),
+            };
+            while !input.is_empty() {
+                if input.peek(Ident::peek_any) {
+                    let name = input.call(Ident::parse_any)?;
+                    let value = Value::parse(input)?;
+                    args.words.push(Word { name, value });
+                } else {
+                    let stray = until_comma(input)?;
+                    if !stray.is_empty() {
+                        args.strays.push(stray);
+                    }
+                }
+                input.parse::<Option<Token![,]>>()?;
+            }
+            Ok(args)
+        };
+        // `words` only takes tokens that it has seen, so it has no errors of its own.
+        words.parse2(tokens).unwrap_or_else(|error| Self {
+            words: Vec::new(),
+            strays: vec![error.into_compile_error()],
+        })
+    }
+
+    /// The first word of this name; a second one is refused by a rule of its own.
+    pub(super) fn find(&self, name: &str) -> Option<&Word> {
+        self.words.iter().find(|word| word.name == name)
+    }
+}
+
+impl Value {
+    fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
+        let value = if input.is_empty() || input.peek(Token![,]) {
+            Self::Flag
+        } else if input.peek(token::Paren) {
+            match input.parse()? {
+                TokenTree::Group(list) => Self::List(list),
+                other => Self::Unreadable(other.into()),
+            }
+        } else if input.peek(Token![=]) {
+            input.parse::<Token![=]>()?;
+            let ahead = input.fork();
+            match ahead.parse() {
+                Ok(value) if ahead.is_empty() || ahead.peek(Token![,]) => {
+                    input.advance_to(&ahead);
+                    Self::Equals(value)
+                }
+                _ => Self::Unreadable(until_comma(input)?),
+            }
+        } else {
+            Self::Unreadable(until_comma(input)?)
+        };
+        // What follows a complete value belongs to it, as in `transition(…) ttl`.
+        let rest = until_comma(input)?;
+        Ok(if rest.is_empty() { value } else { Self::Unreadable(rest) })
+    }
+}
+
+impl Word {
+    pub(super) fn text(&self) -> Option<&LitStr> {
+        match &self.value {
+            Value::Equals(Expr::Lit(ExprLit { lit: Lit::Str(text), .. })) => Some(text),
+            _ => None,
+        }
+    }
+
+    pub(super) fn path(&self) -> Option<&Path> {
+        match &self.value {
+            Value::Equals(Expr::Path(ExprPath { qself: None, path, .. })) => Some(path),
+            _ => None,
+        }
+    }
+
+    pub(super) fn ident(&self) -> Option<&Ident> {
+        self.path().and_then(Path::get_ident)
+    }
+
+    /// Where to point when the value is wrong: at it, or at the word when it has none.
+    pub(super) fn place(&self) -> TokenStream {
+        let value = match &self.value {
+            Value::Flag => TokenStream::new(),
+            Value::Equals(value) => value.to_token_stream(),
+            Value::List(list) => TokenTree::from(list.clone()).into(),
+            Value::Unreadable(tokens) => tokens.clone(),
+        };
+        if value.is_empty() { self.name.to_token_stream() } else { value }
+    }
+}
+
+/// Takes the tokens before the next comma.
+fn until_comma(input: ParseStream<'_>) -> syn::Result<TokenStream> {
+    let mut taken = TokenStream::new();
+    while !input.is_empty() && !input.peek(Token![,]) {
+        taken.extend([input.parse::<TokenTree>()?]);
+    }
+    Ok(taken)
+}

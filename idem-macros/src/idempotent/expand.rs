@@ -1,0 +1,311 @@
+//! The call of the guard, written inline around the body. Nothing here can fail.
+//!
+//! Hygiene: what the expansion introduces has mixed-site spans, so that the body cannot see it. `db` and `intent` keep the user's
+//! identifiers, because the body is meant to see those. Placement: what can fail to type-check is located at the token that the
+//! user has to change, at the return type, the connection's type or the parameter.
+
+use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
+use quote::{ToTokens, quote, quote_spanned};
+use syn::Path;
+
+use super::operation::{Intent, Operation, Parts, Request, Transition, Ttl, Visible};
+use super::signature::{self, IntentForm, first_span, last_span};
+
+/// The annotated function with the guard inside.
+pub(super) fn expand(operation: &Operation) -> TokenStream {
+    let parts = operation.parts();
+    let Parts { attrs, vis, sig, inner_attrs, krate, .. } = parts;
+    let constants = constants(parts);
+    let begin = begin(parts);
+    let patterns = parts.requests.iter().map(pattern);
+    let transition = parts.transition.as_ref().map(|transition| step(transition, parts));
+    let names = names(parts);
+    let body = body(parts);
+    let finish = finish(parts);
+    let inside = quote_spanned! {Span::mixed_site()=>
+        #(#inner_attrs)*
+        use #krate as __idem;
+        #constants
+        #begin
+        #(#patterns)*
+        #transition
+        #names
+        #body
+        #finish
+    };
+    let mut block = Group::new(parts.block.delimiter(), inside);
+    block.set_span(parts.block.span());
+    quote!(#(#attrs)* #vis #sig #block)
+}
+
+/// What differs between `fn` and `async fn`.
+struct Mode {
+    module: Ident,
+    awaited: Option<TokenStream>,
+}
+
+impl Mode {
+    fn of(parts: &Parts) -> Self {
+        let module = |name| Ident::new(name, Span::mixed_site());
+        match parts.sig.asyncness {
+            Some(_) => Self {
+                module: module("asynchronous"),
+                awaited: Some(quote_spanned!(Span::mixed_site()=> .await)),
+            },
+            None => Self {
+                module: module("blocking"),
+                awaited: None,
+            },
+        }
+    }
+
+    /// `__idem::__private::asynchronous::name`, located at `place`.
+    fn function(&self, name: &str, place: Span) -> TokenStream {
+        let Self { module, .. } = self;
+        let name = Ident::new(name, Span::mixed_site());
+        located(quote_spanned!(Span::mixed_site()=> __idem::__private::#module::#name), place)
+    }
+}
+
+/// The operation, and what the compiler has to prove about it.
+fn constants(parts: &Parts) -> TokenStream {
+    let Parts { scope, ttl, policy, transition, .. } = parts;
+    let retention = match ttl {
+        Ttl::Literal(literal) => quote_spanned!(Span::mixed_site()=> __idem::Retention::literal(#literal)),
+        Ttl::Constant { path, .. } => path.to_token_stream(),
+    };
+    let with_policy = policy.as_ref().map(|path| quote_spanned!(Span::mixed_site()=> .with_policy(#path)));
+    let is_long = match ttl {
+        Ttl::Constant { path, at_least_a_day: true } => Some(long_retention(path)),
+        Ttl::Constant { .. } | Ttl::Literal(_) => None,
+    };
+    let edges = transition.iter().flat_map(edges);
+    quote_spanned! {Span::mixed_site()=>
+        const __OPERATION: __idem::Operation = __idem::Operation::new(#scope, #retention)#with_policy;
+        #is_long
+        #(#edges)*
+    }
+}
+
+/// The rule of short retentions, for a constant whose value only the compiler knows.
+fn long_retention(path: &Path) -> TokenStream {
+    let message = format!(
+        "a retry can come later than this retention of less than 24 h: make it longer, or say why none comes: `{}`",
+        crate::words::example(crate::words::SHORT_TTL)
+    );
+    let is_long = quote_spanned!(Span::mixed_site()=> #path.as_secs() >= 86_400);
+    assertion(&is_long, &message, path, path)
+}
+
+/// One check for each state that the transition may start from.
+fn edges(transition: &Transition) -> impl Iterator<Item = TokenStream> {
+    let Transition { machine, from, to, .. } = transition;
+    from.iter().map(move |state| {
+        let enum_name = variant(machine);
+        let message = format!(
+            "`{enum_name}` has no transition {} => {}: add it to `#[state(to(…))]` of `{}`",
+            variant(state),
+            variant(to),
+            variant(state),
+        );
+        let condition = quote_spanned! {Span::mixed_site()=>
+            __idem::__private::has_edge(
+                <#machine as __idem::StateMachine>::EDGES,
+                #state as ::core::primitive::isize,
+                #to as ::core::primitive::isize,
+            )
+        };
+        // With several states each error shows its own, because what lies between them is not wrong.
+        let end = if from.len() == 1 { to } else { state };
+        assertion(&condition, &message, state, end)
+    })
+}
+
+/// A constant that does not compile unless `condition` holds, located from `start` to `end`.
+fn assertion(condition: &TokenStream, message: &str, start: &Path, end: &Path) -> TokenStream {
+    let at_start = mixed_at(first_span(start));
+    let mut arguments = Group::new(
+        proc_macro2::Delimiter::Parenthesis,
+        quote_spanned!(at_start=> #condition, #message),
+    );
+    arguments.set_span(mixed_at(last_span(end)));
+    quote_spanned!(at_start=> const _: () = ::core::assert! #arguments;)
+}
+
+/// Key and hash are taken before the body can move an argument. The claim is a value of its own so that what the hash borrows is gone
+/// before anything is awaited: the future stays `Send`.
+fn begin(parts: &Parts) -> TokenStream {
+    let Parts { output, connection, requests, .. } = parts;
+    let mode = Mode::of(parts);
+    let Mode { awaited, .. } = &mode;
+    let at_output = mixed_at(first_span(output));
+    let begin = mode.function("begin", at_output);
+    let replay = located(quote!(__idem::__private::replay), at_output);
+    let fail = located(quote!(__idem::__private::fail), at_output);
+    // `impl Trait` has no name here.
+    let connection_type = if signature::is_opaque(&connection.ty) {
+        quote!(_)
+    } else {
+        connection.ty.to_token_stream()
+    };
+    let db = &connection.name;
+    let intent = intent(parts);
+    let request = request(requests);
+    quote_spanned! {Span::mixed_site()=>
+        let claim = #begin::<#output, #connection_type>(&mut *#db, #intent, &__OPERATION, #request);
+        let mut execution = match claim #awaited {
+            ::core::result::Result::Ok(__idem::Claimed::Execute(execution)) => execution,
+            ::core::result::Result::Ok(__idem::Claimed::Replay(stored)) => return #replay::<#output>(stored),
+            ::core::result::Result::Err(error) => return #fail::<#output>(error),
+        };
+    }
+}
+
+/// The intent as `Option<&Intent>`.
+fn intent(parts: &Parts) -> TokenStream {
+    let name = &parts.intent.name;
+    match parts.intent.form {
+        IntentForm::Borrowed => quote_spanned!(Span::mixed_site()=> ::core::option::Option::Some(#name)),
+        IntentForm::Owned => quote_spanned!(Span::mixed_site()=> ::core::option::Option::Some(&#name)),
+        IntentForm::OptionalBorrowed => name.to_token_stream(),
+        IntentForm::OptionalOwned => quote_spanned!(Span::mixed_site()=> ::core::option::Option::as_ref(&#name)),
+    }
+}
+
+/// What is hashed, as `&dyn RequestHash`: one parameter as it is, several as a struct.
+fn request(requests: &[Request]) -> TokenStream {
+    match requests {
+        [] => quote_spanned!(Span::mixed_site()=> &()),
+        [only] if only.cfg.is_empty() => borrowed(only),
+        several => {
+            let fields = several.iter().map(|request| {
+                let Request { label, cfg, .. } = request;
+                let value = borrowed(request);
+                quote_spanned!(Span::mixed_site()=> #(#cfg)* (#label, #value))
+            });
+            quote_spanned!(Span::mixed_site()=> &__idem::__private::Fields(&[#(#fields),*]))
+        }
+    }
+}
+
+/// `&cmd`, located from the parameter's name to the end of its type.
+fn borrowed(request: &Request) -> TokenStream {
+    let Request { name, ty, .. } = request;
+    let ampersand = quote_spanned!(mixed_at(last_span(ty))=> &);
+    quote!(#ampersand #name)
+}
+
+/// The pattern that was written in place of a name, bound where the transition and the body can see it.
+fn pattern(request: &Request) -> Option<TokenStream> {
+    let Request { name, cfg, pattern, .. } = request;
+    let pattern = pattern.as_ref()?;
+    Some(quote_spanned!(Span::mixed_site()=> #(#cfg)* let #pattern = { #name };))
+}
+
+/// The guarded change of state. What it refuses ends the call before the body.
+fn step(transition: &Transition, parts: &Parts) -> TokenStream {
+    let Transition { from, to, id, .. } = transition;
+    let output = &parts.output;
+    let mode = Mode::of(parts);
+    let Mode { awaited, .. } = &mode;
+    let apply = mode.function("transition", first_span(to));
+    let refuse = mode.function("refuse", first_span(output));
+    quote_spanned! {Span::mixed_site()=>
+        let moved = #apply(&mut execution, #to, &[#(#from),*], #id) #awaited;
+        if let ::core::result::Result::Err(error) = moved {
+            return #refuse::<#output, _>(execution, error) #awaited;
+        }
+    }
+}
+
+/// What the body calls its connection and its intent.
+fn names(parts: &Parts) -> TokenStream {
+    let Parts { connection, intent, .. } = parts;
+    let db = bound(connection.visible.as_ref());
+    let take = match intent.form {
+        IntentForm::Borrowed | IntentForm::Owned => quote!(__parts),
+        IntentForm::OptionalBorrowed | IntentForm::OptionalOwned => quote!(__optional_parts),
+    };
+    let (bound_intent, keep) = bound_intent(intent);
+    // An owned parameter ends where the body's own begins.
+    let release = is_owned(intent).then(|| {
+        let name = &intent.name;
+        quote_spanned!(Span::mixed_site()=> ::core::mem::drop(#name);)
+    });
+    quote_spanned! {Span::mixed_site()=>
+        #release
+        let (#db, #bound_intent) = execution.#take();
+        #keep
+    }
+}
+
+/// The pattern of the intent, and the statements after it. An intent that the body does not use is still the key of the call, so it
+/// is never reported as unused.
+fn bound_intent(intent: &Intent) -> (TokenStream, Option<TokenStream>) {
+    let Some(visible) = &intent.visible else { return (quote!(_), None) };
+    let name = &visible.name;
+    let keep = quote_spanned!(Span::mixed_site()=> let _ = &#name;);
+    // An owned parameter was the body's to keep, so the body gets one to keep.
+    let owned = match intent.form {
+        IntentForm::Owned => quote!(::core::clone::Clone::clone),
+        IntentForm::OptionalOwned => quote!(::core::option::Option::<&_>::cloned),
+        IntentForm::Borrowed | IntentForm::OptionalBorrowed => return (bound(Some(visible)), Some(keep)),
+    };
+    let pattern = bound(Some(visible));
+    let keep = quote_spanned!(Span::mixed_site()=> let #pattern = #owned(bound); #keep);
+    (quote_spanned!(Span::mixed_site()=> bound), Some(keep))
+}
+
+fn bound(visible: Option<&Visible>) -> TokenStream {
+    visible.map_or_else(|| quote!(_), |Visible { mutability, name }| quote!(#mutability #name))
+}
+
+fn is_owned(intent: &Intent) -> bool {
+    matches!(intent.form, IntentForm::Owned | IntentForm::OptionalOwned)
+}
+
+/// The body in a closure or an async block of its own, which `return` and `?` leave.
+fn body(parts: &Parts) -> TokenStream {
+    let Parts { output, block, .. } = parts;
+    if parts.sig.asyncness.is_none() {
+        return quote_spanned! {Span::mixed_site()=>
+            let result: #output = (move || -> #output #block)();
+        };
+    }
+    // The early return that never happens tells the block its type, so that `?` and `Ok(…)` are inferred from it.
+    quote_spanned! {Span::mixed_site()=>
+        let result: #output = async move {
+            if let ::core::option::Option::Some(result) = ::core::option::Option::None::<#output> {
+                return result;
+            }
+            #block
+        }
+        .await;
+    }
+}
+
+fn finish(parts: &Parts) -> TokenStream {
+    let output = &parts.output;
+    let mode = Mode::of(parts);
+    let finish = mode.function("finish", first_span(output));
+    let Mode { awaited, .. } = mode;
+    quote_spanned!(Span::mixed_site()=> #finish::<#output, _>(execution, result) #awaited)
+}
+
+/// The last segment: the name of a variant, or of the enum.
+fn variant(path: &Path) -> String {
+    path.segments.last().map(|segment| segment.ident.to_string()).unwrap_or_default()
+}
+
+fn mixed_at(place: Span) -> Span {
+    Span::mixed_site().located_at(place)
+}
+
+/// The same tokens, resolved as before, shown at `place`.
+fn located(tokens: TokenStream, place: Span) -> TokenStream {
+    let moved = tokens.into_iter().map(|mut token: TokenTree| {
+        token.set_span(token.span().located_at(place));
+        token
+    });
+    moved.collect()
+}

@@ -1,0 +1,264 @@
+//! The function as it was written: attributes and signature parsed, the body left as tokens.
+//!
+//! The body is the user's: it is never parsed, so it costs nothing and works while someone types.
+
+use proc_macro2::{Delimiter, Group, Span, TokenStream, TokenTree};
+use quote::{ToTokens, TokenStreamExt};
+use syn::ext::IdentExt;
+use syn::parse::{Parse, ParseStream};
+use syn::{
+    Attribute, FnArg, GenericArgument, Ident, Pat, PatIdent, PatType, Path, PathArguments, ReturnType, Signature,
+    Token, Type, TypeReference, Visibility, token,
+};
+
+use crate::fallback;
+
+/// A function or method.
+pub(super) struct Function {
+    pub(super) attrs: Vec<Attribute>,
+    pub(super) vis: Visibility,
+    pub(super) sig: Signature,
+    /// `None` in `fn name(…);`.
+    pub(super) body: Option<Body>,
+}
+
+pub(super) struct Body {
+    /// `#![…]`: they belong to the function, so they stay at its start.
+    pub(super) inner_attrs: Vec<Attribute>,
+    /// The braces and what they hold, with the spans that the user knows.
+    pub(super) block: Group,
+}
+
+/// A parameter other than the receiver.
+pub(super) struct Parameter<'a> {
+    /// Its place in the signature.
+    pub(super) at: usize,
+    pub(super) pat: &'a Pat,
+    pub(super) ty: &'a Type,
+    attrs: &'a [Attribute],
+}
+
+/// How a parameter holds the intent.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum IntentForm {
+    /// `&Intent`
+    Borrowed,
+    /// `Intent`
+    Owned,
+    /// `Option<&Intent>`
+    OptionalBorrowed,
+    /// `Option<Intent>`
+    OptionalOwned,
+}
+
+impl Parse for Function {
+    fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
+        Ok(Self {
+            attrs: input.call(Attribute::parse_outer)?,
+            vis: input.parse()?,
+            sig: input.parse()?,
+            body: Body::parse(input)?,
+        })
+    }
+}
+
+impl Body {
+    fn parse(input: ParseStream<'_>) -> syn::Result<Option<Self>> {
+        if input.parse::<Option<Token![;]>>()?.is_some() {
+            return Ok(None);
+        }
+        let content;
+        let braces = syn::braced!(content in input);
+        let inner_attrs = content.call(Attribute::parse_inner)?;
+        let mut block = Group::new(Delimiter::Brace, content.parse()?);
+        block.set_span(braces.span.join());
+        Ok(Some(Self { inner_attrs, block }))
+    }
+
+    /// Whether the body says `name` anywhere, also inside of macro calls.
+    pub(super) fn names(&self, name: &Ident) -> bool {
+        names(&self.block, name)
+    }
+}
+
+impl Function {
+    pub(super) fn parameters(&self) -> Vec<Parameter<'_>> {
+        let typed = self.sig.inputs.iter().enumerate().filter_map(|(at, input)| match input {
+            FnArg::Receiver(_) => None,
+            FnArg::Typed(PatType { attrs, pat, ty, .. }) => Some(Parameter { at, pat, ty, attrs }),
+        });
+        typed.collect()
+    }
+
+    /// The declared return type, if there is one.
+    pub(super) fn output(&self) -> Option<&Type> {
+        match &self.sig.output {
+            ReturnType::Default => None,
+            ReturnType::Type(_, ty) => Some(ty),
+        }
+    }
+}
+
+/// As written, without our attributes on parameters.
+impl ToTokens for Function {
+    fn to_tokens(&self, tokens: &mut TokenStream) {
+        tokens.append_all(self.attrs.iter().filter(|attribute| !fallback::is_own(attribute)));
+        self.vis.to_tokens(tokens);
+        fallback::without_own_attributes(&self.sig).to_tokens(tokens);
+        match &self.body {
+            None => token::Semi::default().to_tokens(tokens),
+            Some(body) => {
+                let mut inside = TokenStream::new();
+                inside.append_all(&body.inner_attrs);
+                inside.extend(body.block.stream());
+                let mut block = Group::new(Delimiter::Brace, inside);
+                block.set_span(body.block.span());
+                tokens.append(block);
+            }
+        }
+    }
+}
+
+impl<'a> Parameter<'a> {
+    /// `#[idempotent(…)]` on this parameter.
+    pub(super) fn own_attributes(&self) -> impl Iterator<Item = &'a Attribute> {
+        self.attrs.iter().filter(|attribute| fallback::is_own(attribute))
+    }
+
+    pub(super) fn cfg(&self) -> Vec<&'a Attribute> {
+        self.attrs.iter().filter(|attribute| attribute.path().is_ident("cfg")).collect()
+    }
+
+    /// The pattern when it is a plain name, such as `cmd` or `mut cmd`.
+    pub(super) fn binding(&self) -> Option<&'a PatIdent> {
+        match self.pat {
+            Pat::Ident(binding) if binding.by_ref.is_none() && binding.subpat.is_none() => Some(binding),
+            _ => None,
+        }
+    }
+
+    /// Where the pattern begins.
+    pub(super) fn start(&self) -> Span {
+        first_span(self.pat)
+    }
+
+    pub(super) fn is_named(&self, name: &Ident) -> bool {
+        self.binding().is_some_and(|binding| binding.ident == *name)
+    }
+
+    /// The `C` of `&mut C`.
+    pub(super) fn exclusive(&self) -> Option<&'a Type> {
+        match bare(self.ty) {
+            Type::Reference(TypeReference { mutability: Some(_), elem, .. }) => Some(elem),
+            _ => None,
+        }
+    }
+
+    /// Whether the type is one of the four forms of an intent, under any path.
+    pub(super) fn is_intent(&self) -> bool {
+        let inner = optional(self.ty).unwrap_or(self.ty);
+        last_segment(referent(inner)).is_some_and(|name| name == "Intent")
+    }
+
+    pub(super) fn intent_form(&self) -> IntentForm {
+        let borrowed = |ty| matches!(bare(ty), Type::Reference(_));
+        match optional(self.ty) {
+            Some(inner) if borrowed(inner) => IntentForm::OptionalBorrowed,
+            Some(_) => IntentForm::OptionalOwned,
+            None if borrowed(self.ty) => IntentForm::Borrowed,
+            None => IntentForm::Owned,
+        }
+    }
+}
+
+/// Whether `tokens` say `name`, at any depth.
+pub(super) fn names(tokens: &impl ToTokens, name: &Ident) -> bool {
+    any_ident(tokens.to_token_stream(), &|ident| ident.unraw() == name.unraw())
+}
+
+/// Whether `tokens` hold an identifier that satisfies `wanted`, at any depth.
+pub(super) fn any_ident(tokens: TokenStream, wanted: &dyn Fn(&Ident) -> bool) -> bool {
+    tokens.into_iter().any(|token| match token {
+        TokenTree::Ident(ident) => wanted(&ident),
+        TokenTree::Group(group) => any_ident(group.stream(), wanted),
+        TokenTree::Punct(_) | TokenTree::Literal(_) => false,
+    })
+}
+
+/// `impl` anywhere in a type.
+pub(super) fn is_opaque(ty: &Type) -> bool {
+    any_ident(ty.to_token_stream(), &|ident| ident == "impl")
+}
+
+/// `Pin<Box<dyn Future<…>>>`, as `#[async_trait]` writes it, and the names that `futures` has for it.
+pub(super) fn is_boxed_future(ty: &Type) -> bool {
+    let contains = |word: &str| any_ident(ty.to_token_stream(), &|ident| ident == word);
+    match last_segment(bare(ty)) {
+        Some(name) if name == "Pin" => contains("dyn") && contains("Future"),
+        Some(name) => name == "BoxFuture" || name == "LocalBoxFuture",
+        None => false,
+    }
+}
+
+pub(super) fn last_segment(ty: &Type) -> Option<&Ident> {
+    match bare(ty) {
+        Type::Path(path) => path.path.segments.last().map(|segment| &segment.ident),
+        _ => None,
+    }
+}
+
+/// The first identifier of a path; `None` for a path that starts at the root.
+pub(super) fn head(path: &Path) -> Option<&Ident> {
+    match path.leading_colon {
+        Some(_) => None,
+        None => path.segments.first().map(|segment| &segment.ident),
+    }
+}
+
+/// A path without its last segment: the type of a variant. `None` when nothing is left.
+pub(super) fn without_last_segment(path: &Path) -> Option<Path> {
+    let mut owner = path.clone();
+    owner.segments.pop()?;
+    owner.segments.pop_punct();
+    (!owner.segments.is_empty()).then_some(owner)
+}
+
+/// The `T` of `Option<T>`.
+fn optional(ty: &Type) -> Option<&Type> {
+    let Type::Path(path) = bare(ty) else { return None };
+    let segment = path.path.segments.last().filter(|segment| segment.ident == "Option")?;
+    let PathArguments::AngleBracketed(arguments) = &segment.arguments else { return None };
+    match arguments.args.first() {
+        Some(GenericArgument::Type(inner)) => Some(inner),
+        _ => None,
+    }
+}
+
+fn referent(ty: &Type) -> &Type {
+    match bare(ty) {
+        Type::Reference(reference) => bare(&reference.elem),
+        other => other,
+    }
+}
+
+/// The type without parentheses and without the invisible delimiters of `macro_rules`.
+fn bare(ty: &Type) -> &Type {
+    match ty {
+        Type::Group(group) => bare(&group.elem),
+        Type::Paren(paren) => bare(&paren.elem),
+        _ => ty,
+    }
+}
+
+
+/// Where the tokens begin.
+pub(super) fn first_span(tokens: &impl ToTokens) -> Span {
+    let first = tokens.to_token_stream().into_iter().next();
+    first.map_or_else(Span::call_site, |token| token.span())
+}
+
+/// Where the tokens end.
+pub(super) fn last_span(tokens: &impl ToTokens) -> Span {
+    let last = tokens.to_token_stream().into_iter().last();
+    last.map_or_else(Span::call_site, |token| token.span())
+}

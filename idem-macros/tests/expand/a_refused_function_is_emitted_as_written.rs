@@ -1,0 +1,10 @@
+::core::compile_error! {
+    "`ttl` is missing, how long a retry is answered from the record: write `ttl = \"48h\"` or `ttl = PATH_TO_A_CONST_RETENTION`"
+}
+::core::compile_error! {
+    "no intent: take a parameter `intent: &Intent`, or `intent: Option<&Intent>` if a caller may have none; if the type has another name here, add `intent = name` to the attribute"
+}
+pub fn pay(db: &mut SqliteConnection, at: Time, note: &str) -> QueryResult<()> {
+    #![allow(unused)]
+    note_down(db, at, note)
+}

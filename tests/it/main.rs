@@ -1,0 +1,5 @@
+//! All integration tests in one binary: they link once and share one PostgreSQL server.
+
+#![expect(clippy::unwrap_used, reason = "in a test, a panic is the report")]
+
+mod servers;

@@ -1,0 +1,9 @@
+//! What the tests stand on: servers and files that are made for one test and gone after it.
+//!
+//! A test that cannot have its database fails, with a text that says how to get one. Nothing here skips.
+
+mod folder;
+
+pub mod postgres;
+pub mod sqlite;
+pub mod vectors;

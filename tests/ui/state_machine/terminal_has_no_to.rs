@@ -1,0 +1,11 @@
+use idem_diesel::StateMachine;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, StateMachine)]
+enum OrderStatus {
+    #[state(initial, to(Paid))]
+    Pending,
+    #[state(terminal, to(Pending))]
+    Paid,
+}
+
+fn main() {}
