@@ -60,7 +60,8 @@
 //! * In sequences, tuples and at the top level a `None` is written, because positions count there.
 //! * `-0.0` equals `0.0`. NaN and the infinities are an error that names the field.
 //! * Floats, integers and decimals are different kinds: `1_u8`, `1.0_f64` and the JSON number `1` differ.
-//! * `Vec<u8>`, `[u8; N]`, `[u8]` and `VecDeque<u8>` are one byte string, not a sequence.
+//! * `Vec<u8>`, `[u8; N]`, `[u8]` and `VecDeque<u8>` are one byte string, not a sequence. Only of `u8` itself: a
+//!   `Vec` of a newtype around it is a sequence.
 //!
 //! The bytes change only together with [`RequestDigest::CURRENT_SCHEME`]; the golden vectors of this crate watch over it.
 
@@ -101,9 +102,53 @@ pub use json::{Json, MAX_JSON_DEPTH, MAX_NUMBER_EXPONENT, json};
 ///
 /// It is there for the integers and their `NonZero` forms, `bool`, `char`, `f32`, `f64`, `str`, `String`, `()`, tuples up
 /// to twelve elements, arrays, slices, `Vec`, `VecDeque`, `Option`, `HashMap`, `BTreeMap`, `HashSet`, `BTreeSet`,
-/// `Duration`, `PhantomData`, the transparent `&T`, `&mut T`, `Box`, `Rc`, `Arc` and `Cow`, `serde_json::Value`, and JSON
+/// `Duration`, `PhantomData`, the transparent `&T`, `&mut T`, `Box`, `Rc`, `Arc` and `Cow`, `serde_json`'s `Value` and `Map`, and JSON
 /// text as [`Json`]. Features add `chrono` (`DateTime` as the instant that it is, whatever its offset, `NaiveDate`,
 /// `NaiveTime`, `NaiveDateTime`, `TimeDelta`), `uuid` (`Uuid`) and `rust_decimal` (`Decimal` by value: `1.0` equals `1.00`).
+///
+/// # The words of the derive
+///
+/// | on | `#[request_hash(…)]` | meaning |
+/// |---|---|---|
+/// | field | `skip` | does not count: trace ids, times of arrival, card data |
+/// | field with a name | `rename = "name"` | is hashed under this name, so a field can be renamed in the code |
+/// | field with a name | `default` | adds nothing when it equals `Default::default()` (compared with `==`) |
+/// | field with a name | `default = path` | adds nothing when it equals what this function gives |
+/// | field | `with = path` | is written by this function, `fn(&T, &mut Encoder)` |
+/// | variant | `rename = "name"` | is hashed under this name |
+/// | type | `crate = path` | where the library is, when its dependency was renamed |
+///
+/// Structs, tuples and enums of every shape can be derived, with type parameters, lifetimes and recursion. A parameter
+/// of the type must have the trait when a field that counts holds a value of it. A tuple of which one field counts is
+/// written like this field. Attributes of serde are not looked at: what the hash is made of is said in one place.
+///
+/// A digest of a card number can be reversed by trying all of them. Give such a field `skip`, or a `with` function that
+/// writes a keyed digest (HMAC) of it.
+///
+/// ```
+/// use idem_core::request_hash::{Encoder, RequestHash};
+/// use idem_core::RequestDigest;
+/// # use idem_macros::RequestHash;
+///
+/// #[derive(RequestHash)]
+/// # #[request_hash(crate = idem_core)]
+/// struct SignUp {
+///     #[request_hash(with = without_case)]
+///     email: String,
+///     #[request_hash(rename = "lang", default)]
+///     language: String,
+///     referrer: Option<String>,
+/// }
+///
+/// fn without_case(text: &str, encoder: &mut Encoder) {
+///     text.to_lowercase().encode(encoder);
+/// }
+///
+/// let sign_up = SignUp { email: "Ada@example.org".into(), language: String::new(), referrer: None };
+/// let same = RequestDigest::of_fields(&[("email", &"ada@example.org")])?;
+/// assert_eq!(RequestDigest::of(&sign_up)?, same);
+/// # Ok::<(), idem_core::HashError>(())
+/// ```
 ///
 /// # Writing it by hand
 ///

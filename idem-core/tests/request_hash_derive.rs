@@ -485,9 +485,10 @@ fn variants_count_by_name_and_content() {
 fn generic_and_recursive_types_are_hashed() {
     #[derive(RequestHash)]
     #[request_hash(crate = idem_core)]
-    struct Node<T> {
-        next: Option<Box<Node<T>>>,
+    struct Node<T, M> {
+        next: Option<Box<Node<T, M>>>,
         value: T,
+        marker: PhantomData<M>,
     }
     #[derive(RequestHash)]
     #[request_hash(crate = idem_core)]
@@ -498,12 +499,13 @@ fn generic_and_recursive_types_are_hashed() {
     }
     struct NotHashed;
 
-    fn list<T>(first: T, second: T) -> Node<T> {
-        let next = Some(Box::new(Node {
-            next: None,
-            value: second,
-        }));
-        Node { next, value: first }
+    fn list<T>(first: T, second: T) -> Node<T, NotHashed> {
+        let node = |value, next| Node {
+            next,
+            value,
+            marker: PhantomData,
+        };
+        node(first, Some(Box::new(node(second, None))))
     }
     same(&list(1_u8, 2), &list(1_u64, 2));
     differ(&list(1, 2), &list(2, 1));

@@ -32,6 +32,8 @@ pub trait Dialect: Backend {
     /// The database's time now.
     const NOW: &'static str;
 
+    /// Writes a table's name.
+    fn push_table<T: TableName>(out: AstPass<'_, '_, Self>, table: &'static T) -> QueryResult<()>;
     /// Binds a text.
     fn push_text<'b>(out: &mut AstPass<'_, 'b, Self>, text: &'b str) -> QueryResult<()>;
     /// Binds a text as whatever type its column has, such as a native enum.
@@ -59,3 +61,32 @@ pub trait Dialect: Backend {
 
 #[cfg(feature = "_pg")]
 pub(crate) use postgres::LOCK_CLASS;
+
+/// A table of an application, as Diesel's `table!` makes it: its name can be written for every backend that is turned on.
+///
+/// Diesel writes a name with a schema in it only for backends it knows, not for every `DB`.
+pub trait TableName: OnPostgres + OnSqlite + 'static {}
+
+impl<T: OnPostgres + OnSqlite + 'static> TableName for T {}
+
+/// Can be written for PostgreSQL, if that is turned on.
+#[cfg(feature = "_pg")]
+pub trait OnPostgres: diesel::query_builder::QueryFragment<diesel::pg::Pg> {}
+#[cfg(feature = "_pg")]
+impl<T: diesel::query_builder::QueryFragment<diesel::pg::Pg>> OnPostgres for T {}
+/// Can be written for PostgreSQL, if that is turned on.
+#[cfg(not(feature = "_pg"))]
+pub trait OnPostgres {}
+#[cfg(not(feature = "_pg"))]
+impl<T> OnPostgres for T {}
+
+/// Can be written for SQLite, if that is turned on.
+#[cfg(feature = "_sqlite")]
+pub trait OnSqlite: diesel::query_builder::QueryFragment<diesel::sqlite::Sqlite> {}
+#[cfg(feature = "_sqlite")]
+impl<T: diesel::query_builder::QueryFragment<diesel::sqlite::Sqlite>> OnSqlite for T {}
+/// Can be written for SQLite, if that is turned on.
+#[cfg(not(feature = "_sqlite"))]
+pub trait OnSqlite {}
+#[cfg(not(feature = "_sqlite"))]
+impl<T> OnSqlite for T {}

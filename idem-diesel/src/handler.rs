@@ -80,18 +80,19 @@ pub mod asynchronous {
         Intent, Operation, RequestHash, StateColumn, claim,
     };
 
-    /// The claim.
-    pub async fn begin<'c, R, C>(
+    /// The claim. Its future borrows the connection alone, so that it is `Send` whatever the request is.
+    pub fn begin<'c, R, C>(
         db: &'c mut C,
         intent: Option<&Intent>,
         operation: &Operation,
         request: &dyn RequestHash,
-    ) -> Result<Claimed<'c, C, R::Answer>, Error>
+    ) -> impl Future<Output = Result<Claimed<'c, C, R::Answer>, Error>> + use<'c, R, C>
     where
         R: HandlerResult,
         C: FlavoredConnection<Async>,
     {
-        claim(db, super::request::<R>(intent, operation, request)?).await
+        let request = super::request::<R>(intent, operation, request);
+        async move { claim(db, request?).await }
     }
 
     /// The transition, before the body.

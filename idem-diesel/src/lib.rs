@@ -33,5 +33,6 @@ pub use transition::{ApplyTransition, EntityKey, StateColumn};
 pub mod __private {
     pub use crate::handler::{Fields, asynchronous, blocking, fail, replay};
     pub use diesel;
+    pub use crate::transition::column_holds_state;
     pub use idem_core::state_machine::has_edge;
 }

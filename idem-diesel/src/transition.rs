@@ -3,13 +3,12 @@
 use std::marker::PhantomData;
 
 use diesel::QueryResult;
-use diesel::backend::Backend;
 use diesel::query_builder::{AstPass, Query, QueryFragment, QueryId};
 use diesel::sql_types::{Nullable, Text};
 use idem_core::{ErrorKind, StateMachine, Transition};
 
 use crate::connection::{Flavor, IdempotentConnection, Run};
-use crate::dialect::Dialect;
+use crate::dialect::{Dialect, TableName};
 use crate::driver::Driver;
 use crate::error::Error;
 
@@ -23,17 +22,16 @@ const MAX_ROUNDS: u32 = 4;
     note = "derive `StateMachine` for it, with `#[state_machine(table = orders, column = status)]`"
 )]
 pub trait StateColumn: StateMachine {
+    /// The table's type.
+    #[doc(hidden)]
+    type Table: TableName;
+    /// The table.
+    #[doc(hidden)]
+    const TABLE: &'static Self::Table;
     /// The column that holds the state.
     const COLUMN: &'static str;
     /// The columns that select one entity.
     const KEY: &'static [&'static str];
-
-    /// Writes the table's name.
-    ///
-    /// # Errors
-    ///
-    /// What Diesel says while it builds the statement.
-    fn push_table<DB: Backend>(out: AstPass<'_, '_, DB>) -> QueryResult<()>;
 }
 
 /// A value that selects an entity: an integer, a text, a UUID, or a tuple of these for a composite key.
@@ -167,7 +165,7 @@ impl<S> QueryId for Advance<S> {
 impl<S: StateColumn, DB: Dialect> QueryFragment<DB> for Advance<S> {
     fn walk_ast<'b>(&'b self, mut out: AstPass<'_, 'b, DB>) -> QueryResult<()> {
         out.push_sql("UPDATE ");
-        S::push_table(out.reborrow())?;
+        DB::push_table(out.reborrow(), S::TABLE)?;
         out.push_sql(" SET ");
         out.push_identifier(S::COLUMN)?;
         out.push_sql(" = ");
@@ -208,7 +206,7 @@ impl<S: StateColumn, DB: Dialect> QueryFragment<DB> for Current<S> {
         out.push_sql("SELECT CAST(");
         out.push_identifier(S::COLUMN)?;
         out.push_sql(" AS text) FROM ");
-        S::push_table(out.reborrow())?;
+        DB::push_table(out.reborrow(), S::TABLE)?;
         out.push_sql(" WHERE ");
         push_is_entity::<S, DB>(&self.key, &mut out)
     }
@@ -323,3 +321,18 @@ impl<S: StateColumn> ApplyTransition for Transition<S> {
         C::Flavor::run(async move { advance(db.inner(), &self, key).await })
     }
 }
+
+/// A column of type `Self` that can hold a state stored as `Stored`.
+#[diagnostic::on_unimplemented(
+    message = "the column is of type `{Self}`, but the states are stored as `{Stored}`",
+    label = "this column cannot hold the state",
+    note = "name the column that holds the state, or say how it is stored: `sql_type = path::to::SqlType`"
+)]
+pub trait HoldsState<Stored> {}
+
+impl<T> HoldsState<T> for T {}
+
+impl<T: diesel::sql_types::SqlType> HoldsState<T> for Nullable<T> {}
+
+/// Compiles when the column can hold the state.
+pub const fn column_holds_state<Column: HoldsState<Stored>, Stored>() {}

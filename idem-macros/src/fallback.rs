@@ -17,9 +17,11 @@ pub(crate) fn is_own(attribute: &Attribute) -> bool {
         .is_some_and(|segment| segment.ident == words::ATTRIBUTE)
 }
 
-/// The signature without our attributes on its parameters: nobody else knows them.
+/// The signature without our attributes on its parameters, which nobody else knows, and without `...`, which the compiler would refuse
+/// a second time.
 pub(crate) fn without_own_attributes(signature: &Signature) -> Signature {
     let mut signature = signature.clone();
+    signature.variadic = None;
     for input in &mut signature.inputs {
         match input {
             FnArg::Receiver(receiver) => receiver.attrs.retain(|attribute| !is_own(attribute)),

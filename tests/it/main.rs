@@ -2,4 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "in a test, a panic is the report")]
 
+mod backend;
+mod calls;
 mod servers;
+mod shop;

@@ -4,6 +4,8 @@
 //! maps, sets and structs can be found again and sorted in place, and it costs nothing to check that an implementation
 //! wrote exactly one value.
 
+use std::fmt;
+
 use super::error::Step;
 use super::{HashError, RequestHash};
 
@@ -88,7 +90,6 @@ pub(super) fn finish(mut encoder: Encoder) -> Result<Vec<u8>, HashError> {
 ///
 /// [`RequestHash::encode`] is given one. Simple values are written by their own `encode`; the methods here write what is
 /// made of parts. The first thing that cannot be hashed is kept as the error of the whole request.
-#[derive(Debug)]
 pub struct Encoder {
     bytes: Vec<u8>,
     error: Option<HashError>,
@@ -421,6 +422,16 @@ impl Encoder {
         if !matches!(split_value(written), Some((_, []))) {
             self.refuse("was not written as exactly one value");
         }
+    }
+}
+
+/// Without the bytes: they are the request.
+impl fmt::Debug for Encoder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Encoder")
+            .field("length", &self.bytes.len())
+            .field("error", &self.error)
+            .finish_non_exhaustive()
     }
 }
 

@@ -11,8 +11,6 @@ use std::time::Duration;
 use super::RequestHash;
 use super::encode::{Encoder, Sign, Tag};
 
-const NANOS_PER_SECOND: u128 = 1_000_000_000;
-
 macro_rules! transparent {
     ($([$($generics:tt)*] $type:ty),* $(,)?) => {$(
         impl<$($generics)*> RequestHash for $type {
@@ -235,7 +233,9 @@ mod chrono_types {
         Timelike as _,
     };
 
-    use super::{Encoder, NANOS_PER_SECOND, RequestHash, Sign, Tag};
+    use super::{Encoder, RequestHash, Sign, Tag};
+
+    const NANOS_PER_SECOND: u128 = 1_000_000_000;
 
     /// Two texts of one moment, in different offsets, are the same instant.
     impl<Tz: TimeZone> RequestHash for DateTime<Tz> {

@@ -4,6 +4,8 @@
 //! read in two ways, is refused: members of one name, lone surrogates, numbers out of all bounds.
 //! It does not go through `serde_json`, whose features decide how numbers and the order of members are kept.
 
+use serde_json::{Map, Value};
+
 use super::encode::{Encoder, Keys, Sign, Tag};
 use super::{HashError, RequestHash};
 
@@ -429,15 +431,20 @@ fn without_trailing_zeros(digits: &[u8]) -> &[u8] {
 }
 
 /// Hashed like its text, with numbers as `u64`, `i64` or the nearest `f64`; see [`Json`].
-impl RequestHash for serde_json::Value {
+impl RequestHash for Value {
     fn encode(&self, encoder: &mut Encoder) {
         write_value(self, encoder, MAX_JSON_DEPTH);
     }
 }
 
-fn write_value(value: &serde_json::Value, encoder: &mut Encoder, depth_left: usize) {
-    use serde_json::Value;
+/// Hashed like the `Value` that holds it.
+impl RequestHash for Map<String, Value> {
+    fn encode(&self, encoder: &mut Encoder) {
+        write_members(self, encoder, MAX_JSON_DEPTH);
+    }
+}
 
+fn write_value(value: &Value, encoder: &mut Encoder, depth_left: usize) {
     match value {
         Value::Null => encoder.nothing(0),
         Value::Bool(value) => value.encode(encoder),
@@ -451,15 +458,17 @@ fn write_value(value: &serde_json::Value, encoder: &mut Encoder, depth_left: usi
             }
             encoder.close(start);
         }
-        Value::Object(members) => {
-            let start = encoder.open(Tag::Map);
-            for (name, member) in members {
-                encoder.text(name);
-                write_value(member, encoder, depth_left - 1);
-            }
-            encoder.close_sorted(start, 2);
-        }
+        Value::Object(members) => write_members(members, encoder, depth_left),
     }
+}
+
+fn write_members(members: &Map<String, Value>, encoder: &mut Encoder, depth_left: usize) {
+    let start = encoder.open(Tag::Map);
+    for (name, member) in members {
+        encoder.text(name);
+        write_value(member, encoder, depth_left - 1);
+    }
+    encoder.close_sorted(start, 2);
 }
 
 /// With `arbitrary_precision` a number keeps its text; read as a float it has the hash that it has without.

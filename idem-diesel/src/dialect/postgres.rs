@@ -2,11 +2,11 @@
 
 use diesel::QueryResult;
 use diesel::pg::{Pg, PgTypeMetadata};
-use diesel::query_builder::{AstPass, QueryId};
+use diesel::query_builder::{AstPass, QueryFragment, QueryId};
 use diesel::serialize::{IsNull, Output, ToSql};
 use diesel::sql_types::{BigInt, Binary, HasSqlType, Text};
 
-use super::Dialect;
+use super::{Dialect, TableName};
 use crate::migrations::Script;
 
 /// The class of our advisory locks, so that they meet no lock of the application by accident: "idem" in ASCII.
@@ -88,6 +88,10 @@ impl Dialect for Pg {
     ];
     const TABLE_EXISTS: &'static str = "SELECT CAST(to_regclass('api_idempotency') AS text)";
     const NOW: &'static str = "clock_timestamp()";
+
+    fn push_table<T: TableName>(out: AstPass<'_, '_, Self>, table: &'static T) -> QueryResult<()> {
+        QueryFragment::<Self>::walk_ast(table, out)
+    }
 
     fn push_text<'b>(out: &mut AstPass<'_, 'b, Self>, text: &'b str) -> QueryResult<()> {
         out.push_bind_param::<Text, str>(text)

@@ -1,11 +1,11 @@
 //! SQLite.
 
 use diesel::QueryResult;
-use diesel::query_builder::AstPass;
+use diesel::query_builder::{AstPass, QueryFragment};
 use diesel::sql_types::{BigInt, Binary, Text};
 use diesel::sqlite::Sqlite;
 
-use super::Dialect;
+use super::{Dialect, TableName};
 use crate::migrations::Script;
 
 impl Dialect for Sqlite {
@@ -53,6 +53,10 @@ impl Dialect for Sqlite {
     ];
     const TABLE_EXISTS: &'static str = "SELECT name FROM pragma_table_list WHERE name = 'api_idempotency'";
     const NOW: &'static str = "strftime('%Y-%m-%d %H:%M:%f', 'now')";
+
+    fn push_table<T: TableName>(out: AstPass<'_, '_, Self>, table: &'static T) -> QueryResult<()> {
+        QueryFragment::<Self>::walk_ast(table, out)
+    }
 
     fn push_text<'b>(out: &mut AstPass<'_, 'b, Self>, text: &'b str) -> QueryResult<()> {
         out.push_bind_param::<Text, str>(text)

@@ -59,11 +59,11 @@ impl Mode {
         }
     }
 
-    /// `__idem::__private::asynchronous::name`, located at `place`.
-    fn function(&self, name: &str, place: Span) -> TokenStream {
+    /// `__idem::__private::asynchronous::name`
+    fn function(&self, name: &str) -> TokenStream {
         let Self { module, .. } = self;
         let name = Ident::new(name, Span::mixed_site());
-        located(quote_spanned!(Span::mixed_site()=> __idem::__private::#module::#name), place)
+        quote_spanned!(Span::mixed_site()=> __idem::__private::#module::#name)
     }
 }
 

@@ -3,7 +3,7 @@
 //! The body is the user's: it is never parsed, so it costs nothing and works while someone types.
 
 use proc_macro2::{Delimiter, Group, Span, TokenStream, TokenTree};
-use quote::{ToTokens, TokenStreamExt};
+use quote::{ToTokens, TokenStreamExt, quote_spanned};
 use syn::ext::IdentExt;
 use syn::parse::{Parse, ParseStream};
 use syn::{
@@ -99,23 +99,28 @@ impl Function {
     }
 }
 
-/// As written, without our attributes on parameters.
+/// As written, without our attributes on parameters. The parameters count as used, because the guard would have used them.
 impl ToTokens for Function {
     fn to_tokens(&self, tokens: &mut TokenStream) {
         tokens.append_all(self.attrs.iter().filter(|attribute| !fallback::is_own(attribute)));
         self.vis.to_tokens(tokens);
         fallback::without_own_attributes(&self.sig).to_tokens(tokens);
-        match &self.body {
-            None => token::Semi::default().to_tokens(tokens),
-            Some(body) => {
-                let mut inside = TokenStream::new();
-                inside.append_all(&body.inner_attrs);
-                inside.extend(body.block.stream());
-                let mut block = Group::new(Delimiter::Brace, inside);
-                block.set_span(body.block.span());
-                tokens.append(block);
-            }
-        }
+        let Some(Body { inner_attrs, block }) = &self.body else {
+            return token::Semi::default().to_tokens(tokens);
+        };
+        let parameters = self.parameters();
+        let used = parameters
+            .iter()
+            .filter(|parameter| parameter.cfg().is_empty())
+            .filter_map(|parameter| Some(&parameter.binding()?.ident))
+            .filter(|ident| !ident.to_string().starts_with('_'));
+        let (braces, statements) = (block.span(), block.stream());
+        let mut block = Group::new(
+            Delimiter::Brace,
+            quote_spanned!(Span::mixed_site()=> #(#inner_attrs)* #(let _ = &#used;)* #statements),
+        );
+        block.set_span(braces);
+        tokens.append(block);
     }
 }
 

@@ -9,21 +9,6 @@ use syn::ext::IdentExt as _;
 use super::parse::{Field, Fields, Input, Shape, Word};
 use crate::ctxt::Ctxt;
 
-/// The rules of this derive, by the names of their functions and fixtures.
-#[cfg(test)]
-pub(crate) const RULES: &[&str] = &[
-    "union",
-    "unknown_word",
-    "duplicate_word",
-    "word_value",
-    "skip_with_other_words",
-    "rename_on_tuple_field",
-    "default_on_tuple_field",
-    "empty_rename",
-    "duplicate_field_name",
-    "duplicate_variant_name",
-];
-
 /// A type whose hash can be written.
 pub(super) struct Checked<'i> {
     pub(super) ident: &'i syn::Ident,
@@ -407,21 +392,5 @@ fn as_text(word: &Word) -> Option<&syn::LitStr> {
             ..
         })) => Some(text),
         _ => None,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::RULES;
-
-    #[test]
-    fn every_rule_is_listed() {
-        let source = include_str!("check.rs");
-        let functions: Vec<_> = source
-            .lines()
-            .filter_map(|line| line.strip_prefix("fn rule_")?.split_once('('))
-            .map(|(name, _)| name)
-            .collect();
-        assert_eq!(functions, RULES);
     }
 }

@@ -53,7 +53,6 @@ fn implement(
     let (parameters, arguments, conditions) = generics.split_for_impl();
     quote! {
         #[automatically_derived]
-        #[allow(deprecated)]
         impl #parameters #library::RequestHash for #ident #arguments #conditions {
             fn encode(&self, #encoder: &mut #library::request_hash::Encoder) {
                 #body

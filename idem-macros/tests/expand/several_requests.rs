@@ -22,7 +22,6 @@ fn pay(
         &__OPERATION,
         &__idem::__private::Fields(
             &[
-                ("log", &log),
                 ("type", &r#type),
                 ("amount", &amount_argument),
                 #[cfg(feature = "notes")]
@@ -43,7 +42,8 @@ fn pay(
     let (db, intent) = execution.__parts();
     let _ = &intent;
     let result: Result<(), ShopError> = (move || -> Result<(), ShopError> {
-        record(db, r#type, amount, trace_id)
+        log.note(trace_id);
+        record(db, r#type, amount)
     })();
     __idem::__private::blocking::finish::<Result<(), ShopError>, _>(execution, result)
 }

@@ -1,0 +1,9 @@
+use diesel::{RunQueryDsl, SqliteConnection};
+use idem_diesel::{Intent, idempotent};
+
+#[idempotent(scope = "orders.pay", ttl = "48h")]
+fn pay(db: &mut SqliteConnection, intent: &Intent) {
+    diesel::sql_query("SELECT 1").execute(db).unwrap();
+}
+
+fn main() {}
