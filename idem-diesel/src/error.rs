@@ -152,7 +152,8 @@ impl fmt::Debug for Error {
 }
 
 impl StdError for Error {
+    /// Core's error, so that it is found behind an error type that shows this one as itself (`#[error(transparent)]`).
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
-        self.0.source()
+        Some(&self.0)
     }
 }

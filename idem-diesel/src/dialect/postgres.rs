@@ -13,14 +13,14 @@ use crate::migrations::Script;
 pub(crate) const LOCK_CLASS: i32 = 0x6964_656d;
 
 /// A text that takes its type from where it stands, so that one statement serves text columns and native enums.
-/// The server treats a parameter of type `unknown` (object id 705) as one without a type.
+/// The server infers the type of a parameter whose object id is 0.
 #[derive(Debug, Clone, Copy, QueryId, diesel::sql_types::SqlType)]
 pub struct Label;
 
 impl HasSqlType<Label> for Pg {
     fn metadata(_: &mut Self::MetadataLookup) -> PgTypeMetadata {
-        const UNKNOWN: u32 = 705;
-        PgTypeMetadata::new(UNKNOWN, 0)
+        const INFERRED: u32 = 0;
+        PgTypeMetadata::new(INFERRED, 0)
     }
 }
 

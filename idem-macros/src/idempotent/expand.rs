@@ -4,7 +4,7 @@
 //! identifiers, because the body is meant to see those. Placement: what can fail to type-check is located at the token that the
 //! user has to change, at the return type, the connection's type or the parameter.
 
-use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::Path;
 
@@ -125,7 +125,7 @@ fn edges(transition: &Transition) -> impl Iterator<Item = TokenStream> {
 fn assertion(condition: &TokenStream, message: &str, start: &Path, end: &Path) -> TokenStream {
     let at_start = mixed_at(first_span(start));
     let mut arguments = Group::new(
-        proc_macro2::Delimiter::Parenthesis,
+        Delimiter::Parenthesis,
         quote_spanned!(at_start=> #condition, #message),
     );
     arguments.set_span(mixed_at(last_span(end)));
@@ -138,26 +138,33 @@ fn begin(parts: &Parts) -> TokenStream {
     let Parts { output, connection, requests, .. } = parts;
     let mode = Mode::of(parts);
     let Mode { awaited, .. } = &mode;
-    let at_output = mixed_at(first_span(output));
-    let begin = mode.function("begin", at_output);
-    let replay = located(quote!(__idem::__private::replay), at_output);
-    let fail = located(quote!(__idem::__private::fail), at_output);
-    // `impl Trait` has no name here.
-    let connection_type = if signature::is_opaque(&connection.ty) {
-        quote!(_)
-    } else {
-        connection.ty.to_token_stream()
-    };
-    let db = &connection.name;
-    let intent = intent(parts);
-    let request = request(requests);
+    let types = types(parts);
+    let (db, intent, request) = (&connection.name, intent(parts), request(requests));
+    let arguments = quote_spanned!(Span::mixed_site()=> &mut *#db, #intent, &__OPERATION, #request);
+    let begin = call(&mode.function("begin"), &types, arguments, output);
+    let replay = call(&quote!(__idem::__private::replay), output, quote_spanned!(Span::mixed_site()=> stored), output);
+    let fail = call(&quote!(__idem::__private::fail), output, quote_spanned!(Span::mixed_site()=> error), output);
+    let execute = within(quote!(__idem::Claimed::Execute), &connection.ty);
+    let replayed = within(quote!(__idem::Claimed::Replay), &connection.ty);
     quote_spanned! {Span::mixed_site()=>
-        let claim = #begin::<#output, #connection_type>(&mut *#db, #intent, &__OPERATION, #request);
+        let claim = #begin;
         let mut execution = match claim #awaited {
-            ::core::result::Result::Ok(__idem::Claimed::Execute(execution)) => execution,
-            ::core::result::Result::Ok(__idem::Claimed::Replay(stored)) => return #replay::<#output>(stored),
-            ::core::result::Result::Err(error) => return #fail::<#output>(error),
+            ::core::result::Result::Ok(#execute(execution)) => execution,
+            ::core::result::Result::Ok(#replayed(stored)) => return #replay,
+            ::core::result::Result::Err(error) => return #fail,
         };
+    }
+}
+
+/// The return type and the connection's type, as the functions of the guard take them.
+fn types(parts: &Parts) -> TokenStream {
+    let Parts { output, connection, .. } = parts;
+    let connection = &connection.ty;
+    // `impl Trait` has no name here.
+    if signature::is_opaque(connection) {
+        quote!(#output, _)
+    } else {
+        quote!(#output, #connection)
     }
 }
 
@@ -208,12 +215,14 @@ fn step(transition: &Transition, parts: &Parts) -> TokenStream {
     let output = &parts.output;
     let mode = Mode::of(parts);
     let Mode { awaited, .. } = &mode;
-    let apply = mode.function("transition", first_span(to));
-    let refuse = mode.function("refuse", first_span(output));
+    let moved = quote_spanned!(Span::mixed_site()=> &mut execution, #to, &[#(#from),*], #id);
+    let apply = within(mode.function("transition"), to);
+    let refused = quote_spanned!(Span::mixed_site()=> execution, error);
+    let refuse = call(&mode.function("refuse"), &types(parts), refused, output);
     quote_spanned! {Span::mixed_site()=>
-        let moved = #apply(&mut execution, #to, &[#(#from),*], #id) #awaited;
+        let moved = #apply(#moved) #awaited;
         if let ::core::result::Result::Err(error) = moved {
-            return #refuse::<#output, _>(execution, error) #awaited;
+            return #refuse #awaited;
         }
     }
 }
@@ -285,11 +294,11 @@ fn body(parts: &Parts) -> TokenStream {
 }
 
 fn finish(parts: &Parts) -> TokenStream {
-    let output = &parts.output;
     let mode = Mode::of(parts);
-    let finish = mode.function("finish", first_span(output));
-    let Mode { awaited, .. } = mode;
-    quote_spanned!(Span::mixed_site()=> #finish::<#output, _>(execution, result) #awaited)
+    let Mode { awaited, .. } = &mode;
+    let arguments = quote_spanned!(Span::mixed_site()=> execution, result);
+    let finish = call(&mode.function("finish"), &types(parts), arguments, &parts.output);
+    quote!(#finish #awaited)
 }
 
 /// The last segment: the name of a variant, or of the enum.
@@ -301,10 +310,27 @@ fn mixed_at(place: Span) -> Span {
     Span::mixed_site().located_at(place)
 }
 
-/// The same tokens, resolved as before, shown at `place`.
-fn located(tokens: TokenStream, place: Span) -> TokenStream {
-    let moved = tokens.into_iter().map(|mut token: TokenTree| {
-        token.set_span(token.span().located_at(place));
+/// `function::<types>(arguments)`, shown as `place`: a bound that fails is one error there, because the compiler reports what fails
+/// for the same reason at the same place once.
+fn call(function: &TokenStream, types: &impl ToTokens, arguments: TokenStream, place: &impl ToTokens) -> TokenStream {
+    let function = at(function.clone(), first_span(place));
+    let mut arguments = Group::new(Delimiter::Parenthesis, arguments);
+    arguments.set_span(last_span(place));
+    quote!(#function::<#types> #arguments)
+}
+
+/// A path, shown as `place`.
+fn within(path: TokenStream, place: &impl ToTokens) -> TokenStream {
+    let mut path: Vec<TokenTree> = at(path, first_span(place)).into_iter().collect();
+    if let Some(last) = path.last_mut() {
+        last.set_span(last_span(place));
+    }
+    path.into_iter().collect()
+}
+
+fn at(tokens: TokenStream, place: Span) -> TokenStream {
+    let moved = tokens.into_iter().map(|mut token| {
+        token.set_span(place);
         token
     });
     moved.collect()

@@ -41,7 +41,7 @@ pub async fn pay_order(
     if let ::core::result::Result::Err(error) = moved {
         return __idem::__private::asynchronous::refuse::<
             Result<Outcome<Payment>, ShopError>,
-            _,
+            AsyncPgConnection,
         >(execution, error)
             .await;
     }
@@ -61,7 +61,7 @@ pub async fn pay_order(
         .await;
     __idem::__private::asynchronous::finish::<
         Result<Outcome<Payment>, ShopError>,
-        _,
+        AsyncPgConnection,
     >(execution, result)
         .await
 }

@@ -34,5 +34,8 @@ fn pay_order(
         }
         insert(db)
     })();
-    __idem::__private::blocking::finish::<QueryResult<Payment>, _>(execution, result)
+    __idem::__private::blocking::finish::<
+        QueryResult<Payment>,
+        SqliteConnection,
+    >(execution, result)
 }

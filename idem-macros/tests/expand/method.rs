@@ -36,5 +36,5 @@ where
         { self.pay_with(&mut db, cmd).await }
     }
         .await;
-    __idem::__private::asynchronous::finish::<Self::Answer, _>(execution, result).await
+    __idem::__private::asynchronous::finish::<Self::Answer, C>(execution, result).await
 }

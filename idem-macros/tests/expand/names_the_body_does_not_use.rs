@@ -19,5 +19,8 @@ fn pay(_db: &mut SqliteConnection, intent: &Intent, _cmd: &PayOrder) -> QueryRes
     };
     let (_, _) = execution.__parts();
     let result: QueryResult<()> = (move || -> QueryResult<()> { Ok(()) })();
-    __idem::__private::blocking::finish::<QueryResult<()>, _>(execution, result)
+    __idem::__private::blocking::finish::<
+        QueryResult<()>,
+        SqliteConnection,
+    >(execution, result)
 }

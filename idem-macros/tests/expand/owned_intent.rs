@@ -23,5 +23,8 @@ fn pay(db: &mut SqliteConnection, intent: Intent) -> QueryResult<()> {
     let mut intent = ::core::clone::Clone::clone(bound);
     let _ = &intent;
     let result: QueryResult<()> = (move || -> QueryResult<()> { later(db, intent) })();
-    __idem::__private::blocking::finish::<QueryResult<()>, _>(execution, result)
+    __idem::__private::blocking::finish::<
+        QueryResult<()>,
+        SqliteConnection,
+    >(execution, result)
 }

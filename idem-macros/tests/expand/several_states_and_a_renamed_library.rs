@@ -43,7 +43,7 @@ fn cancel(
     if let ::core::result::Result::Err(error) = moved {
         return __idem::__private::blocking::refuse::<
             QueryResult<()>,
-            _,
+            SqliteConnection,
         >(execution, error);
     }
     ::core::mem::drop(intent);
@@ -53,5 +53,8 @@ fn cancel(
     let result: QueryResult<()> = (move || -> QueryResult<()> {
         free(db, order_id, intent)
     })();
-    __idem::__private::blocking::finish::<QueryResult<()>, _>(execution, result)
+    __idem::__private::blocking::finish::<
+        QueryResult<()>,
+        SqliteConnection,
+    >(execution, result)
 }
