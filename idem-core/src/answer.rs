@@ -134,7 +134,7 @@ impl<A: Answer> Answer for Outcome<A> {
         let value = A::decode(stored, origin)?;
         Ok(match origin {
             Origin::Executed => Self::Executed(value),
-            Origin::Replayed => Self::Replayed(value),
+            Origin::Replayed => Self::replayed(value),
         })
     }
 }
@@ -175,7 +175,8 @@ fn decode<T: DeserializeOwned>(stored: &StoredAnswer) -> Result<T, Error> {
     if stored.codec != JSON {
         return Err(undecodable::<T>(stored));
     }
-    serde_json::from_slice(&stored.body).map_err(|error| undecodable::<T>(stored).with_source(error))
+    serde_json::from_slice(&stored.body)
+        .map_err(|error| undecodable::<T>(stored).with_source(error))
 }
 
 fn undecodable<T>(stored: &StoredAnswer) -> Error {

@@ -135,9 +135,7 @@ pub fn decide<'r>(record: Option<&'r Record>, call: &Call<'_>, now: SystemTime) 
 
 /// How long it is until `end`; `None` from `end` on.
 fn time_left(end: SystemTime, now: SystemTime) -> Option<Duration> {
-    end.duration_since(now)
-        .ok()
-        .filter(|left| !left.is_zero())
+    end.duration_since(now).ok().filter(|left| !left.is_zero())
 }
 
 /// A stored hash is compared with the call's hash of the same scheme, never by anything weaker.

@@ -75,8 +75,14 @@ mod tests {
 
     #[test]
     fn downstream_keys_never_change() {
-        assert_eq!(derive("a", "b", "c", "d"), "d1-08c51c11b6f88706c1e1cec92a2357e3");
-        assert_eq!(derive("a", "b", "c", ""), "d1-a321a23413d4f6c1f16d1be5db7f4aca");
+        assert_eq!(
+            derive("a", "b", "c", "d"),
+            "d1-08c51c11b6f88706c1e1cec92a2357e3"
+        );
+        assert_eq!(
+            derive("a", "b", "c", ""),
+            "d1-a321a23413d4f6c1f16d1be5db7f4aca"
+        );
     }
 
     #[test]

@@ -69,7 +69,8 @@ pub enum ErrorKind {
     /// The claim was gone when the answer was to be stored: the body deleted its own record or ended the transaction.
     /// What was left of the transaction was rolled back.
     RecordLost,
-    /// A statement of the body failed, and the body went on as if it had not. Everything was rolled back; the key is free.
+    /// A statement of the body failed, and the body went on as if it had not. PostgreSQL takes no further statement then, so
+    /// everything was rolled back, and the key is free. (On SQLite a failed statement undoes itself alone.)
     StatementFailed,
     /// The connection arrived inside an unfinished transaction, so nothing done here would be durable. Nothing ran.
     UnfinishedTransaction,
@@ -199,10 +200,7 @@ impl ErrorKind {
                 },
             ),
             Self::Conflict => (KeyState::Free, AT_ONCE),
-            Self::ConnectionLost => (
-                KeyState::Free,
-                Advice::RetrySameKey { after: RETRY_AFTER },
-            ),
+            Self::ConnectionLost => (KeyState::Free, Advice::RetrySameKey { after: RETRY_AFTER }),
             Self::OutcomeUnknown => (
                 KeyState::Unknown,
                 Advice::RetrySameKey { after: RETRY_AFTER },
@@ -229,6 +227,28 @@ impl ErrorKind {
             Self::TableMissing { .. } | Self::SchemaWrong { .. } | Self::Database => {
                 (KeyState::Free, Advice::AskOperator)
             }
+        }
+    }
+}
+
+impl fmt::Display for Advice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::RetrySameKey { after } if after.is_zero() => {
+                f.write_str("send the same request with the same key again")
+            }
+            Self::RetrySameKey { after } => {
+                write!(
+                    f,
+                    "send the same request with the same key again after {after:?}"
+                )
+            }
+            Self::ChangeKey => f.write_str("a new intent takes a new key"),
+            Self::ChangeRequest => {
+                f.write_str("the request cannot be carried out as things are; its key is free")
+            }
+            Self::FixProgram => f.write_str("the program must be changed"),
+            Self::AskOperator => f.write_str("a person with access to the database must act"),
         }
     }
 }
@@ -445,8 +465,18 @@ mod tests {
     fn only_what_a_retry_can_mend_is_retryable() {
         let second = Duration::from_secs(1);
         for (kind, retryable) in [
-            (ErrorKind::InFlight { retry_after: second }, true),
-            (ErrorKind::Busy { retry_after: second }, true),
+            (
+                ErrorKind::InFlight {
+                    retry_after: second,
+                },
+                true,
+            ),
+            (
+                ErrorKind::Busy {
+                    retry_after: second,
+                },
+                true,
+            ),
             (ErrorKind::Conflict, true),
             (ErrorKind::ConnectionLost, true),
             (ErrorKind::OutcomeUnknown, true),
@@ -454,7 +484,11 @@ mod tests {
             (ErrorKind::Expired, false),
             (ErrorKind::Database, false),
         ] {
-            assert_eq!(Error::new(kind.clone()).is_retryable(), retryable, "{kind:?}");
+            assert_eq!(
+                Error::new(kind.clone()).is_retryable(),
+                retryable,
+                "{kind:?}"
+            );
         }
     }
 }

@@ -2,28 +2,51 @@
 
 /// A value, and whether this call executed the handler or replayed an earlier answer.
 ///
-/// A handler builds it with `.into()`; only the library builds `Replayed`.
+/// A handler builds it with `.into()`; only the library builds what is in `Replayed`.
 ///
 /// ```
 /// use idem_core::Outcome;
 ///
 /// let outcome: Outcome<i32> = 7.into();
-/// assert!(!outcome.is_replayed());
 /// match outcome {
 ///     Outcome::Executed(value) => assert_eq!(value, 7),
-///     Outcome::Replayed(value, ..) => unreachable!("{value} was not stored before"),
+///     Outcome::Replayed(value) => unreachable!("{} was not stored before", *value),
 /// }
+/// assert!(!outcome.is_replayed());
+/// assert_eq!(outcome.into_inner(), 7);
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Outcome<T> {
     /// The handler ran in this call.
     Executed(T),
     /// The handler ran in an earlier call; this is what it answered then.
-    #[non_exhaustive]
-    Replayed(T),
+    Replayed(Replayed<T>),
+}
+
+/// A value that an earlier call answered. It derefs to the value; only the library builds it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Replayed<T>(T);
+
+impl<T> Replayed<T> {
+    /// The value.
+    pub fn into_inner(self) -> T {
+        self.0
+    }
+}
+
+impl<T> std::ops::Deref for Replayed<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0
+    }
 }
 
 impl<T> Outcome<T> {
+    pub(crate) const fn replayed(value: T) -> Self {
+        Self::Replayed(Replayed(value))
+    }
+
     /// Whether the value comes from an earlier call.
     pub const fn is_replayed(&self) -> bool {
         matches!(self, Self::Replayed(_))
@@ -32,14 +55,28 @@ impl<T> Outcome<T> {
     /// The value, from whichever call.
     pub fn into_inner(self) -> T {
         match self {
-            Self::Executed(value) | Self::Replayed(value) => value,
+            Self::Executed(value) | Self::Replayed(Replayed(value)) => value,
+        }
+    }
+
+    /// Another value in its place, still executed or replayed.
+    ///
+    /// ```
+    /// use idem_core::Outcome;
+    ///
+    /// assert_eq!(Outcome::from(7).map(|cents| cents * 2), Outcome::Executed(14));
+    /// ```
+    pub fn map<U>(self, change: impl FnOnce(T) -> U) -> Outcome<U> {
+        match self {
+            Self::Executed(value) => Outcome::Executed(change(value)),
+            Self::Replayed(Replayed(value)) => Outcome::replayed(change(value)),
         }
     }
 
     /// A reference to the value.
     pub const fn get(&self) -> &T {
         match self {
-            Self::Executed(value) | Self::Replayed(value) => value,
+            Self::Executed(value) | Self::Replayed(Replayed(value)) => value,
         }
     }
 }

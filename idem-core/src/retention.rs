@@ -116,7 +116,9 @@ impl Retention {
     pub const fn literal(text: &str) -> Self {
         match Self::parse(text) {
             Some(retention) => retention,
-            None => panic!("a retention is a whole number and a unit, s, m, h, d or w, such as \"48h\""),
+            None => {
+                panic!("a retention is a whole number and a unit, s, m, h, d or w, such as \"48h\"")
+            }
         }
     }
 
@@ -165,7 +167,20 @@ mod tests {
         check("24h", Some(86_400));
         check("7d", Some(604_800));
         check("2w", Some(1_209_600));
-        for wrong in ["", "h", "48", "48 h", "-1h", "1.5h", "1h30m", "48H", "0s", "99999999999999999999h", "521w1", "11000d"] {
+        for wrong in [
+            "",
+            "h",
+            "48",
+            "48 h",
+            "-1h",
+            "1.5h",
+            "1h30m",
+            "48H",
+            "0s",
+            "99999999999999999999h",
+            "521w1",
+            "11000d",
+        ] {
             check(wrong, None);
         }
     }

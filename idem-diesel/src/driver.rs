@@ -14,12 +14,12 @@ use crate::dialect::Dialect;
 use crate::store::{Read, Row};
 use crate::texts::TextQuery;
 
-#[cfg(any(feature = "postgres", feature = "sqlite"))]
-mod blocking;
 #[cfg(feature = "async-postgres")]
 mod async_postgres;
 #[cfg(feature = "async-sqlite")]
 mod async_sqlite;
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+mod blocking;
 #[cfg(any(feature = "postgres", feature = "async-postgres"))]
 mod postgres;
 #[cfg(any(feature = "sqlite", feature = "async-sqlite"))]
@@ -66,7 +66,11 @@ pub trait Driver: Send + Sized + 'static {
     fn begin(&mut self, begin: Begin) -> impl Future<Output = QueryResult<()>> + Send;
 
     /// Waits for a key's lock inside a transaction that is open already.
-    fn wait_for_lock(&mut self, lock: i64, at_most: Duration) -> impl Future<Output = QueryResult<()>> + Send;
+    fn wait_for_lock(
+        &mut self,
+        lock: i64,
+        at_most: Duration,
+    ) -> impl Future<Output = QueryResult<()>> + Send;
 
     /// Opens a savepoint through Diesel.
     fn begin_savepoint(&mut self) -> impl Future<Output = QueryResult<()>> + Send;
@@ -86,7 +90,10 @@ pub trait Driver: Send + Sized + 'static {
     fn read(&mut self, read: Read) -> impl Future<Output = QueryResult<Row>> + Send;
 
     /// Runs a query of one text column.
-    fn texts<Q>(&mut self, query: Q) -> impl Future<Output = QueryResult<Vec<Option<String>>>> + Send
+    fn texts<Q>(
+        &mut self,
+        query: Q,
+    ) -> impl Future<Output = QueryResult<Vec<Option<String>>>> + Send
     where
         Q: TextQuery<Self::Dialect>;
 

@@ -21,7 +21,11 @@ use idem_core::{ErrorKind, HashError, Invalid};
 /// let found = Error::find(&through_diesel).expect("it is the source");
 /// assert_eq!(found.kind(), &ErrorKind::Mismatch);
 /// ```
-pub struct Error(idem_core::Error);
+pub struct Error(Inner);
+
+/// Core's error as the next link of a chain. It is there to be found behind an error type that shows [`Error`] as itself
+/// (`#[error(transparent)]`), and says what the text before it has not said: what to do.
+struct Inner(idem_core::Error);
 
 impl Error {
     /// The error of this library in a chain of sources, however an application wrapped it.
@@ -29,6 +33,9 @@ impl Error {
         let mut next = Some(error);
         while let Some(error) = next {
             if let Some(found) = error.downcast_ref::<Self>() {
+                return Some(found);
+            }
+            if let Some(found) = error.downcast_ref::<Inner>() {
                 return Some(&found.0);
             }
             if let Some(found) = error.downcast_ref::<idem_core::Error>() {
@@ -45,7 +52,7 @@ impl Error {
 
     /// Core's error.
     pub fn into_core(self) -> idem_core::Error {
-        self.0
+        self.0.0
     }
 }
 
@@ -53,37 +60,39 @@ impl Deref for Error {
     type Target = idem_core::Error;
 
     fn deref(&self) -> &idem_core::Error {
-        &self.0
+        &self.0.0
     }
 }
 
 impl From<idem_core::Error> for Error {
     fn from(error: idem_core::Error) -> Self {
-        Self(error)
+        Self(Inner(error))
     }
 }
 
 impl From<ErrorKind> for Error {
     fn from(kind: ErrorKind) -> Self {
-        Self(kind.into())
+        idem_core::Error::from(kind).into()
     }
 }
 
 impl From<HashError> for Error {
     fn from(error: HashError) -> Self {
-        Self(error.into())
+        idem_core::Error::from(error).into()
     }
 }
 
 impl From<Invalid> for Error {
     fn from(invalid: Invalid) -> Self {
-        Self(invalid.into())
+        idem_core::Error::from(invalid).into()
     }
 }
 
 impl From<DieselError> for Error {
     fn from(error: DieselError) -> Self {
-        Self(idem_core::Error::new(kind_of(&error)).with_source(error))
+        idem_core::Error::new(kind_of(&error))
+            .with_source(error)
+            .into()
     }
 }
 
@@ -98,12 +107,16 @@ impl From<Error> for DieselError {
             return Self::QueryBuilderError(Box::new(error));
         }
         let kind = error.kind().clone();
-        match error.0.into_source().map(|source| source.downcast::<Self>()) {
+        let carried =
+            |error: idem_core::Error| Self::QueryBuilderError(Box::new(Error::from(error)));
+        match error
+            .into_core()
+            .into_source()
+            .map(|source| source.downcast::<Self>())
+        {
             Some(Ok(original)) => *original,
-            Some(Err(other)) => {
-                Self::QueryBuilderError(Box::new(Error(idem_core::Error::new(kind).with_source(other))))
-            }
-            None => Self::QueryBuilderError(Box::new(Error(kind.into()))),
+            Some(Err(other)) => carried(idem_core::Error::new(kind).with_source(other)),
+            None => carried(kind.into()),
         }
     }
 }
@@ -114,7 +127,9 @@ impl From<Error> for DieselError {
 /// library and are not translated.
 pub(crate) fn kind_of(error: &DieselError) -> ErrorKind {
     match error {
-        DieselError::DatabaseError(DatabaseErrorKind::SerializationFailure, _) => ErrorKind::Conflict,
+        DieselError::DatabaseError(DatabaseErrorKind::SerializationFailure, _) => {
+            ErrorKind::Conflict
+        }
         DieselError::DatabaseError(
             DatabaseErrorKind::ClosedConnection | DatabaseErrorKind::UnableToSendCommand,
             _,
@@ -141,19 +156,36 @@ fn is_sqlite_busy(message: &str) -> bool {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
+        self.0.0.fmt(f)
     }
 }
 
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
+        self.0.0.fmt(f)
     }
 }
 
 impl StdError for Error {
-    /// Core's error, so that it is found behind an error type that shows this one as itself (`#[error(transparent)]`).
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
         Some(&self.0)
+    }
+}
+
+impl fmt::Display for Inner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.advice().fmt(f)
+    }
+}
+
+impl fmt::Debug for Inner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl StdError for Inner {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        self.0.source()
     }
 }

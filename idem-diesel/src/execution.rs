@@ -237,7 +237,10 @@ impl<'c, C: IdempotentConnection, A: Answer> Execution<'c, C, A> {
     pub(crate) async fn give_up(self) {
         guard::release(self.transaction).await;
     }
+}
 
+// Without the bound on the answer: one that cannot be stored is reported once, where the call begins.
+impl<C: IdempotentConnection, A> Execution<'_, C, A> {
     #[doc(hidden)]
     pub fn __parts(&mut self) -> (&mut C, &BoundIntent) {
         let Self {

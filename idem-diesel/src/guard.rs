@@ -147,8 +147,7 @@ async fn try_begin<C: IdempotentConnection>(
         Ok(Won::Execute(claimed)) => claimed,
         Err(error) => return Err(explain(&mut transaction, error).await),
     };
-    let has_savepoint =
-        request.may_fail || <C::Inner as Driver>::Dialect::ALWAYS_SAVEPOINT;
+    let has_savepoint = request.may_fail || <C::Inner as Driver>::Dialect::ALWAYS_SAVEPOINT;
     if has_savepoint {
         transaction.inner().batch(SAVEPOINT).await?;
     }
@@ -196,7 +195,9 @@ async fn claim_or_open<C: IdempotentConnection>(
 
 /// What one look at a key led to.
 enum Step {
-    Execute { attempt: u32 },
+    Execute {
+        attempt: u32,
+    },
     Replay(StoredAnswer),
     /// Somebody else is changing the row now.
     Contended,

@@ -59,7 +59,11 @@ pub struct Fields<'a>(pub &'a [(&'a str, &'a dyn RequestHash)]);
 
 impl RequestHash for Fields<'_> {
     fn encode(&self, into: &mut Encoder) {
-        let _ = (&self.0, into); todo!()
+        into.structure(|fields| {
+            for (name, value) in self.0 {
+                fields.field(name, *value);
+            }
+        });
     }
 }
 

@@ -21,8 +21,8 @@ pub use handler::{HandlerError, HandlerResult};
 pub use idem_core::{
     Advice, Answer, BoundIntent, DownstreamKey, ErrorKind, HashError, Horizon, IdempotencyKey,
     Intent, Invalid, Isolation, KeyState, Late, Nested, Operation, Outcome, Policy, RequestDigest,
-    RequestHash, Retention, StateMachine, StoredAnswer, Tenant, Transition, Verdict, answer, decide,
-    limits, request_hash, state_machine,
+    RequestHash, Retention, StateMachine, StoredAnswer, Tenant, Transition, Verdict, answer,
+    decide, limits, request_hash, state_machine,
 };
 pub use idem_macros::{RequestHash, StateMachine, idempotent};
 pub use migrations::{check_schema, ensure_schema};
@@ -32,7 +32,7 @@ pub use transition::{ApplyTransition, EntityKey, StateColumn};
 #[doc(hidden)]
 pub mod __private {
     pub use crate::handler::{Fields, asynchronous, blocking, fail, replay};
-    pub use diesel;
     pub use crate::transition::column_holds_state;
+    pub use diesel;
     pub use idem_core::state_machine::has_edge;
 }

@@ -10,7 +10,8 @@
 use diesel::backend::Backend;
 use diesel::connection::BoxableConnection;
 use diesel::migration::{
-    Migration, MigrationMetadata, MigrationName, MigrationSource, MigrationVersion, Result as MigrationResult,
+    Migration, MigrationMetadata, MigrationName, MigrationSource, MigrationVersion,
+    Result as MigrationResult,
 };
 use idem_core::ErrorKind;
 use idem_core::limits::DEFAULT_WAIT;
@@ -106,7 +107,8 @@ struct InTransaction;
 impl MigrationMetadata for InTransaction {}
 
 /// The journal of [`ensure_schema`].
-const JOURNAL: &str = "CREATE TABLE IF NOT EXISTS idem_schema_versions (version varchar(50) PRIMARY KEY)";
+const JOURNAL: &str =
+    "CREATE TABLE IF NOT EXISTS idem_schema_versions (version varchar(50) PRIMARY KEY)";
 const VERSIONS: &str = "SELECT version FROM idem_schema_versions";
 
 /// Makes the tables that are missing. Safe to call from many processes at once, and again on every start.
@@ -147,7 +149,11 @@ async fn ensure<C: IdempotentConnection>(db: &mut C) -> Result<(), Error> {
     let is_foreign = applied.is_empty() && table_exists(db).await?;
     if !is_foreign {
         for script in <C::Inner as Driver>::Dialect::SCRIPTS {
-            if applied.iter().flatten().any(|version| version == script.version) {
+            if applied
+                .iter()
+                .flatten()
+                .any(|version| version == script.version)
+            {
                 continue;
             }
             db.batch(script.up).await?;

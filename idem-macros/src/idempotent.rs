@@ -2,12 +2,13 @@
 //!
 //! * `args`, `signature`: what the user wrote, words and function, not judged.
 //! * `check`: the rules. Only they can make an `operation`.
-//! * `expand`: the operation as code; cannot fail.
+//! * `expand`: the operation as code; cannot fail. `placement`: where the compiler shows what is wrong in it.
 
 mod args;
 mod check;
 mod expand;
 mod operation;
+mod placement;
 mod signature;
 
 use proc_macro2::TokenStream;
@@ -23,8 +24,12 @@ pub(crate) fn expand(arguments: TokenStream, item: TokenStream) -> TokenStream {
     let function = match syn::parse2::<Function>(item.clone()) {
         Ok(function) => function,
         Err(error) => {
-            let message = format!("`#[idempotent]` stands on a function or a method with a body: {error}");
-            return fallback::item(&syn::Error::new(error.span(), message).into_compile_error(), &item);
+            let message =
+                format!("`#[idempotent]` stands on a function or a method with a body: {error}");
+            return fallback::item(
+                &syn::Error::new(error.span(), message).into_compile_error(),
+                &item,
+            );
         }
     };
     let ctxt = Ctxt::new();

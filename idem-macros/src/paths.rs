@@ -5,8 +5,5 @@ use quote::quote;
 
 /// The path of the crate that applications import. Renamed dependencies and re-exports give their own.
 pub(crate) fn library(renamed: Option<&syn::Path>) -> TokenStream {
-    match renamed {
-        Some(path) => quote!(#path),
-        None => quote!(::idem_diesel),
-    }
+    renamed.map_or_else(|| quote!(::idem_diesel), |path| quote!(#path))
 }

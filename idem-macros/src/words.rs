@@ -19,7 +19,9 @@ pub(crate) const SKIP: &str = "skip";
 pub(crate) const NAME: &str = "name";
 
 /// The words of the attribute, in the order in which they are explained.
-pub(crate) const KNOWN: &[&str] = &[SCOPE, TTL, SHORT_TTL, CONN, INTENT, TRANSITION, POLICY, CRATE];
+pub(crate) const KNOWN: &[&str] = &[
+    SCOPE, TTL, SHORT_TTL, CONN, INTENT, TRANSITION, POLICY, CRATE,
+];
 
 /// Words whose meaning is fixed and whose code does not exist yet.
 pub(crate) const LATER: &[&str] = &["retries", "pointer", "mode", "lease"];
@@ -89,7 +91,9 @@ fn distance(a: &str, b: &str) -> usize {
         let mut left = i + 1;
         for (cell, to) in row.iter_mut().skip(1).zip(b.chars()) {
             let above = *cell;
-            *cell = (diagonal + usize::from(from != to)).min(above + 1).min(left + 1);
+            *cell = (diagonal + usize::from(from != to))
+                .min(above + 1)
+                .min(left + 1);
             diagonal = above;
             left = *cell;
         }

@@ -1,12 +1,13 @@
 //! The backends: one body of a test runs on all of them.
 //!
-//! A sync handler blocks its thread, so tests run on a runtime with more threads than they have callers.
+//! Every body is async; the sync handlers block a thread of the runtime meanwhile.
 
 use std::future::Future;
 
 use diesel::QueryResult;
 use idem_diesel::{
-    ErrorKind, IdempotencyKey, IdempotentConnection, Intent, Operation, Outcome, Retention, Tenant, Verdict,
+    ErrorKind, IdempotencyKey, IdempotentConnection, Intent, Operation, Outcome, Retention, Tenant,
+    Verdict,
 };
 
 use crate::shop::{
@@ -170,6 +171,15 @@ pub trait Backend: Sized + Send + Sync + 'static {
     /// Runs statements on this connection.
     fn sql(conn: &mut Self::Conn, sql: &str) -> impl Future<Output = QueryResult<()>> + Send;
 
+    /// Opens a transaction through Diesel, as an application does.
+    fn begin(conn: &mut Self::Conn) -> impl Future<Output = QueryResult<()>> + Send;
+
+    /// Rolls it back.
+    fn rollback(conn: &mut Self::Conn) -> impl Future<Output = QueryResult<()>> + Send;
+
+    /// Opens Diesel's test transaction.
+    fn begin_test(conn: &mut Self::Conn) -> impl Future<Output = QueryResult<()>> + Send;
+
     /// One text of this session.
     fn text(conn: &mut Self::Conn, sql: &str) -> impl Future<Output = QueryResult<String>> + Send;
 
@@ -229,9 +239,19 @@ macro_rules! hang {
     };
 }
 
+/// Calls a handler; a sync one blocks, so the runtime gets another thread meanwhile.
+macro_rules! call {
+    ([async], $call:expr) => {
+        $call.await
+    };
+    ([], $call:expr) => {
+        tokio::task::block_in_place(|| $call)
+    };
+}
+
 /// The handlers of one kind of connection, and the backend that calls them.
 macro_rules! backend {
-    ($backend:ident in $module:ident: $conn:ty, $place:expr, $connect:path, [$($asyncness:ident)?], [$($wait:tt)*], $dsl:path, $simple:path) => {
+    ($backend:ident in $module:ident: $conn:ty, $place:expr, $connect:path, [$($asyncness:ident)?], [$($wait:tt)*], $dsl:path, $simple:path, $manager:path) => {
         pub struct $backend;
 
         mod $module {
@@ -414,6 +434,23 @@ macro_rules! backend {
                     $($wait)*
             }
 
+            pub $($asyncness)? fn begin_transaction(db: &mut Conn) -> diesel::QueryResult<()> {
+                use $connect as Connect;
+                use $manager as Manager;
+                <<Conn as Connect>::TransactionManager as Manager<Conn>>::begin_transaction(db) $($wait)*
+            }
+
+            pub $($asyncness)? fn rollback(db: &mut Conn) -> diesel::QueryResult<()> {
+                use $connect as Connect;
+                use $manager as Manager;
+                <<Conn as Connect>::TransactionManager as Manager<Conn>>::rollback_transaction(db) $($wait)*
+            }
+
+            pub $($asyncness)? fn begin_test(db: &mut Conn) -> diesel::QueryResult<()> {
+                use $connect as Connect;
+                Connect::begin_test_transaction(db) $($wait)*
+            }
+
             pub $($asyncness)? fn connect(url: &str) -> Conn {
                 use $connect as Connect;
                 <Conn as Connect>::establish(url) $($wait)* .unwrap()
@@ -432,15 +469,27 @@ macro_rules! backend {
             }
 
             async fn connect(place: &Place) -> Self::Conn {
-                $module::connect(place.url()) $($wait)*
+                call!([$($asyncness)?], $module::connect(place.url()))
             }
 
             async fn sql(conn: &mut Self::Conn, sql: &str) -> QueryResult<()> {
-                $module::sql(conn, sql) $($wait)*
+                call!([$($asyncness)?], $module::sql(conn, sql))
+            }
+
+            async fn begin(conn: &mut Self::Conn) -> QueryResult<()> {
+                call!([$($asyncness)?], $module::begin_transaction(conn))
+            }
+
+            async fn rollback(conn: &mut Self::Conn) -> QueryResult<()> {
+                call!([$($asyncness)?], $module::rollback(conn))
+            }
+
+            async fn begin_test(conn: &mut Self::Conn) -> QueryResult<()> {
+                call!([$($asyncness)?], $module::begin_test(conn))
             }
 
             async fn text(conn: &mut Self::Conn, sql: &str) -> QueryResult<String> {
-                $module::text(conn, sql) $($wait)*
+                call!([$($asyncness)?], $module::text(conn, sql))
             }
 
             async fn create_order(
@@ -448,7 +497,7 @@ macro_rules! backend {
                 intent: &Intent,
                 cmd: &CreateOrder,
             ) -> Result<Outcome<Order>, ShopError> {
-                $module::create_order(conn, intent, cmd) $($wait)*
+                call!([$($asyncness)?], $module::create_order(conn, intent, cmd))
             }
 
             async fn pay_order(
@@ -457,7 +506,7 @@ macro_rules! backend {
                 cmd: &ChangeOrder,
                 gate: &Gate,
             ) -> Result<Outcome<Receipt>, ShopError> {
-                $module::pay_order(conn, intent, cmd, gate) $($wait)*
+                call!([$($asyncness)?], $module::pay_order(conn, intent, cmd, gate))
             }
 
             async fn cancel_order(
@@ -465,7 +514,7 @@ macro_rules! backend {
                 intent: &Intent,
                 cmd: &ChangeOrder,
             ) -> Result<Outcome<Receipt>, ShopError> {
-                $module::cancel_order(conn, intent, cmd) $($wait)*
+                call!([$($asyncness)?], $module::cancel_order(conn, intent, cmd))
             }
 
             async fn advance_order(
@@ -473,7 +522,7 @@ macro_rules! backend {
                 intent: &Intent,
                 cmd: &ChangeOrder,
             ) -> Result<Outcome<Receipt>, ShopError> {
-                $module::advance_order(conn, intent, cmd) $($wait)*
+                call!([$($asyncness)?], $module::advance_order(conn, intent, cmd))
             }
 
             async fn charge(
@@ -481,7 +530,7 @@ macro_rules! backend {
                 intent: &Intent,
                 cmd: &CreateOrder,
             ) -> Result<Outcome<Verdict<i64, Decline>>, ShopError> {
-                $module::charge(conn, intent, cmd) $($wait)*
+                call!([$($asyncness)?], $module::charge(conn, intent, cmd))
             }
 
             async fn perform(
@@ -491,7 +540,7 @@ macro_rules! backend {
                 script: &Script,
                 gate: &Gate,
             ) -> Result<Outcome<String>, ShopError> {
-                $module::perform(conn, intent, operation, script, gate) $($wait)*
+                call!([$($asyncness)?], $module::perform(conn, intent, operation, script, gate))
             }
         }
     };
@@ -500,28 +549,32 @@ macro_rules! backend {
 backend!(
     SqliteSync in sqlite_sync: diesel::SqliteConnection,
     Place::Sqlite(support::sqlite::fresh_file()),
-    diesel::Connection, [], [], diesel::RunQueryDsl, diesel::connection::SimpleConnection
+    diesel::Connection, [], [], diesel::RunQueryDsl, diesel::connection::SimpleConnection,
+    diesel::connection::TransactionManager
 );
 backend!(
     PgSync in pg_sync: diesel::PgConnection,
     Place::Postgres(support::postgres::fresh_database()),
-    diesel::Connection, [], [], diesel::RunQueryDsl, diesel::connection::SimpleConnection
+    diesel::Connection, [], [], diesel::RunQueryDsl, diesel::connection::SimpleConnection,
+    diesel::connection::TransactionManager
 );
 backend!(
     SqliteAsync in sqlite_async: diesel_async::sync_connection_wrapper::SyncConnectionWrapper<diesel::SqliteConnection>,
     Place::Sqlite(support::sqlite::fresh_file()),
-    diesel_async::AsyncConnection, [async], [.await], diesel_async::RunQueryDsl, diesel_async::SimpleAsyncConnection
+    diesel_async::AsyncConnection, [async], [.await], diesel_async::RunQueryDsl, diesel_async::SimpleAsyncConnection,
+    diesel_async::TransactionManager
 );
 backend!(
     PgAsync in pg_async: diesel_async::AsyncPgConnection,
     Place::Postgres(support::postgres::fresh_database()),
-    diesel_async::AsyncConnection, [async], [.await], diesel_async::RunQueryDsl, diesel_async::SimpleAsyncConnection
+    diesel_async::AsyncConnection, [async], [.await], diesel_async::RunQueryDsl, diesel_async::SimpleAsyncConnection,
+    diesel_async::TransactionManager
 );
 
-/// Runs a test's future on a runtime with a thread for every caller that a test has.
+/// Runs a test's future.
 pub fn run(test: impl Future<Output = ()>) {
     tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(20)
+        .worker_threads(4)
         .enable_all()
         .build()
         .unwrap()

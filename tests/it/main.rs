@@ -6,3 +6,4 @@ mod backend;
 mod calls;
 mod servers;
 mod shop;
+mod waiting;

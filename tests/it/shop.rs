@@ -1,6 +1,6 @@
 //! A small shop: its tables, its commands, and what its handlers answer. The handlers themselves are in `backend`.
 
-use std::sync::{Condvar, Mutex};
+use std::sync::{Condvar, Mutex, MutexGuard};
 
 use idem_diesel::{RequestHash, StateMachine};
 use serde::{Deserialize, Serialize};
@@ -116,24 +116,29 @@ impl Gate {
         }
     }
 
-    /// In a body: says that it is there, and waits. It blocks its thread, which a multi-thread runtime has enough of.
+    /// In a body: says that it is there, and waits.
     pub fn pass(&self) {
         let mut state = self.state.lock().unwrap();
         state.entered += 1;
         self.changed.notify_all();
-        let _open = self
-            .changed
-            .wait_while(state, |state| !state.is_open)
-            .unwrap();
+        self.block_while(state, |state| !state.is_open);
     }
 
     /// In a test: waits until a body is at the gate.
     pub fn wait_until_entered(&self) {
         let state = self.state.lock().unwrap();
-        let _entered = self
-            .changed
-            .wait_while(state, |state| state.entered == 0)
-            .unwrap();
+        self.block_while(state, |state| state.entered == 0);
+    }
+
+    /// Sync and async bodies wait in the same way: the runtime gets another thread meanwhile.
+    fn block_while(&self, state: MutexGuard<'_, GateState>, is_so: impl Fn(&GateState) -> bool) {
+        tokio::task::block_in_place(|| {
+            drop(
+                self.changed
+                    .wait_while(state, |state| is_so(state))
+                    .unwrap(),
+            );
+        });
     }
 
     /// How many bodies came.

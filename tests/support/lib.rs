@@ -6,4 +6,3 @@ mod folder;
 
 pub mod postgres;
 pub mod sqlite;
-pub mod vectors;

@@ -98,7 +98,13 @@ fn every_record_call_and_time_gives_the_row_of_the_table() {
     ];
     let mut combinations = 0;
     for state in states() {
-        for stored in [digest(1, 7), digest(1, 8), digest(2, 9), digest(2, 7), digest(9, 7)] {
+        for stored in [
+            digest(1, 7),
+            digest(1, 8),
+            digest(2, 9),
+            digest(2, 7),
+            digest(9, 7),
+        ] {
             for expires in [-1, 0, 1] {
                 for attempt in [1, 41] {
                     let record = Record {

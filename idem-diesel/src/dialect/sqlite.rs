@@ -51,7 +51,8 @@ impl Dialect for Sqlite {
         "primary key tenant_id BINARY, operation BINARY, idempotency_key BINARY",
         "check api_idempotency_state",
     ];
-    const TABLE_EXISTS: &'static str = "SELECT name FROM pragma_table_list WHERE name = 'api_idempotency'";
+    const TABLE_EXISTS: &'static str =
+        "SELECT name FROM pragma_table_list WHERE name = 'api_idempotency'";
     const NOW: &'static str = "strftime('%Y-%m-%d %H:%M:%f', 'now')";
 
     fn push_table<T: TableName>(out: AstPass<'_, '_, Self>, table: &'static T) -> QueryResult<()> {

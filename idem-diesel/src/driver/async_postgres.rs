@@ -39,7 +39,8 @@ impl Driver for AsyncPgConnection {
     }
 
     async fn wait_for_lock(&mut self, lock: i64, at_most: Duration) -> QueryResult<()> {
-        self.batch_execute(&postgres::wait_text(lock, at_most)).await
+        self.batch_execute(&postgres::wait_text(lock, at_most))
+            .await
     }
 
     async fn begin_savepoint(&mut self) -> QueryResult<()> {

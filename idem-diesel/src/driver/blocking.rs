@@ -4,7 +4,8 @@ use std::future::Future;
 use std::time::Duration;
 
 use diesel::connection::{
-    AnsiTransactionManager, Connection, SimpleConnection, TransactionManager, TransactionManagerStatus,
+    AnsiTransactionManager, Connection, SimpleConnection, TransactionManager,
+    TransactionManagerStatus,
 };
 use diesel::query_builder::{QueryFragment, QueryId};
 use diesel::{QueryResult, RunQueryDsl};
@@ -55,7 +56,10 @@ macro_rules! blocking_driver {
                 AnsiTransactionManager::rollback_transaction(self)
             }
 
-            fn execute<S>(&mut self, statement: S) -> impl Future<Output = QueryResult<usize>> + Send
+            fn execute<S>(
+                &mut self,
+                statement: S,
+            ) -> impl Future<Output = QueryResult<usize>> + Send
             where
                 S: QueryFragment<Self::Dialect> + QueryId + Send + 'static,
             {
@@ -66,7 +70,10 @@ macro_rules! blocking_driver {
                 read.get_result(self)
             }
 
-            fn texts<Q>(&mut self, query: Q) -> impl Future<Output = QueryResult<Vec<Option<String>>>> + Send
+            fn texts<Q>(
+                &mut self,
+                query: Q,
+            ) -> impl Future<Output = QueryResult<Vec<Option<String>>>> + Send
             where
                 Q: TextQuery<Self::Dialect>,
             {

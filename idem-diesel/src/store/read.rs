@@ -115,8 +115,9 @@ impl Found {
                     _ => return Err(Malformed("api_idempotency.state has an unknown value")),
                 };
                 Some(Record {
-                    request_hash: RequestDigest::from_hex(&hash)
-                        .ok_or(Malformed("api_idempotency.request_hash is not a request hash"))?,
+                    request_hash: RequestDigest::from_hex(&hash).ok_or(Malformed(
+                        "api_idempotency.request_hash is not a request hash",
+                    ))?,
                     state,
                     attempt: u32::try_from(attempt)
                         .map_err(|_| Malformed("api_idempotency.attempt is negative"))?,

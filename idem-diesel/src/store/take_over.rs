@@ -29,7 +29,9 @@ static_statement!(TakeOver);
 
 impl<DB: Dialect> QueryFragment<DB> for TakeOver {
     fn walk_ast<'b>(&'b self, mut out: AstPass<'_, 'b, DB>) -> QueryResult<()> {
-        out.push_sql("UPDATE api_idempotency SET state = 'pending', attempt = attempt + 1, request_hash = ");
+        out.push_sql(
+            "UPDATE api_idempotency SET state = 'pending', attempt = attempt + 1, request_hash = ",
+        );
         DB::push_text(&mut out, &self.request_hash)?;
         out.push_sql(
             ", status_code = NULL, response_headers = NULL, response_body = NULL, codec = NULL, \

@@ -12,6 +12,8 @@ pub(super) struct Args {
     pub(super) words: Vec<Word>,
     /// What stood where a word should begin.
     pub(super) strays: Vec<TokenStream>,
+    /// Words that follow the one before them without a comma.
+    pub(super) unseparated: Vec<Ident>,
 }
 
 /// One word with what follows it.
@@ -35,10 +37,7 @@ impl Args {
     /// Reads every word. A word that cannot be read does not hide the next one.
     pub(super) fn parse(tokens: TokenStream) -> Self {
         let words = |input: ParseStream<'_>| {
-            let mut args = Self {
-                words: Vec::new(),
-                strays: Vec::new(),
-            };
+            let mut args = Self::none();
             while !input.is_empty() {
                 if input.peek(Ident::peek_any) {
                     let name = input.call(Ident::parse_any)?;
@@ -46,19 +45,27 @@ impl Args {
                     args.words.push(Word { name, value });
                 } else {
                     let stray = until_comma(input)?;
-                    if !stray.is_empty() {
-                        args.strays.push(stray);
-                    }
+                    args.strays.extend((!stray.is_empty()).then_some(stray));
                 }
-                input.parse::<Option<Token![,]>>()?;
+                if input.parse::<Option<Token![,]>>()?.is_none() && !input.is_empty() {
+                    args.unseparated.push(input.fork().call(Ident::parse_any)?);
+                }
             }
             Ok(args)
         };
         // `words` only takes tokens that it has seen, so it has no errors of its own.
         words.parse2(tokens).unwrap_or_else(|error| Self {
-            words: Vec::new(),
             strays: vec![error.into_compile_error()],
+            ..Self::none()
         })
+    }
+
+    fn none() -> Self {
+        Self {
+            words: Vec::new(),
+            strays: Vec::new(),
+            unseparated: Vec::new(),
+        }
     }
 
     /// The first word of this name; a second one is refused by a rule of its own.
@@ -69,45 +76,65 @@ impl Args {
 
 impl Value {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
-        let value = if input.is_empty() || input.peek(Token![,]) {
-            Self::Flag
-        } else if input.peek(token::Paren) {
-            match input.parse()? {
+        if is_over(input) {
+            return Ok(Self::Flag);
+        }
+        let ahead = input.fork();
+        let value = if ahead.peek(token::Paren) {
+            ahead.parse().map(|list| match list {
                 TokenTree::Group(list) => Self::List(list),
                 other => Self::Unreadable(other.into()),
-            }
-        } else if input.peek(Token![=]) {
-            input.parse::<Token![=]>()?;
-            let ahead = input.fork();
-            match ahead.parse() {
-                Ok(value) if ahead.is_empty() || ahead.peek(Token![,]) => {
-                    input.advance_to(&ahead);
-                    Self::Equals(value)
-                }
-                _ => Self::Unreadable(until_comma(input)?),
-            }
+            })
         } else {
-            Self::Unreadable(until_comma(input)?)
+            let equals = ahead.parse::<Token![=]>();
+            equals.and_then(|_| ahead.parse()).map(Self::Equals)
         };
-        // What follows a complete value belongs to it, as in `transition(…) ttl`.
-        let rest = until_comma(input)?;
-        Ok(if rest.is_empty() { value } else { Self::Unreadable(rest) })
+        if let Ok(value) = value
+            && is_over(&ahead)
+        {
+            input.advance_to(&ahead);
+            return Ok(value);
+        }
+        input.parse::<Option<Token![=]>>()?;
+        Ok(Self::Unreadable(until_comma(input)?))
     }
+}
+
+/// Whether a word ends here: before a comma, or before another word.
+fn is_over(input: ParseStream<'_>) -> bool {
+    input.is_empty() || input.peek(Token![,]) || input.peek(Ident::peek_any)
 }
 
 impl Word {
     pub(super) fn text(&self) -> Option<&LitStr> {
-        match &self.value {
-            Value::Equals(Expr::Lit(ExprLit { lit: Lit::Str(text), .. })) => Some(text),
+        match self.expression()? {
+            Expr::Lit(ExprLit {
+                lit: Lit::Str(text),
+                ..
+            }) => Some(text),
             _ => None,
         }
     }
 
     pub(super) fn path(&self) -> Option<&Path> {
-        match &self.value {
-            Value::Equals(Expr::Path(ExprPath { qself: None, path, .. })) => Some(path),
+        match self.expression()? {
+            Expr::Path(ExprPath {
+                qself: None, path, ..
+            }) => Some(path),
             _ => None,
         }
+    }
+
+    /// The value without the invisible delimiters of `macro_rules`.
+    fn expression(&self) -> Option<&Expr> {
+        let Value::Equals(value) = &self.value else {
+            return None;
+        };
+        let mut value = value;
+        while let Expr::Group(group) = value {
+            value = &group.expr;
+        }
+        Some(value)
     }
 
     pub(super) fn ident(&self) -> Option<&Ident> {
@@ -122,7 +149,11 @@ impl Word {
             Value::List(list) => TokenTree::from(list.clone()).into(),
             Value::Unreadable(tokens) => tokens.clone(),
         };
-        if value.is_empty() { self.name.to_token_stream() } else { value }
+        if value.is_empty() {
+            self.name.to_token_stream()
+        } else {
+            value
+        }
     }
 }
 

@@ -81,7 +81,9 @@ impl Uses<'_> {
     /// and must not use one that is called unused.
     fn see(&self, name: &Ident) -> bool {
         let in_body = self.body.is_none_or(|body| body.names(name));
-        let in_transition = self.transition.is_some_and(|transition| signature::names(&transition.id, name));
+        let in_transition = self
+            .transition
+            .is_some_and(|transition| signature::names(&transition.id, name));
         !name.unraw().to_string().starts_with('_') || in_body || in_transition
     }
 }
@@ -120,7 +122,14 @@ fn wrong_value<T>(word: &Word, wanted: &str, ctxt: &Ctxt) -> Option<T> {
 /// Tokens without the spaces that printing puts around `::`, `<` and `&`.
 fn shown(tokens: &impl ToTokens) -> String {
     let mut text = tokens.to_token_stream().to_string();
-    for (spaced, tight) in [(" :: ", "::"), (":: ", "::"), (" < ", "<"), (" >", ">"), ("& ", "&"), (" ,", ",")] {
+    for (spaced, tight) in [
+        (" :: ", "::"),
+        (":: ", "::"),
+        (" < ", "<"),
+        (" >", ">"),
+        ("& ", "&"),
+        (" ,", ","),
+    ] {
         text = text.replace(spaced, tight);
     }
     text

@@ -1,24 +1,35 @@
 //! The call of the guard, written inline around the body. Nothing here can fail.
 //!
 //! Hygiene: what the expansion introduces has mixed-site spans, so that the body cannot see it. `db` and `intent` keep the user's
-//! identifiers, because the body is meant to see those. Placement: what can fail to type-check is located at the token that the
-//! user has to change, at the return type, the connection's type or the parameter.
+//! identifiers, because the body is meant to see those. What can fail to type-check is shown at the token that the user has to
+//! change: the return type, the connection's type or the parameter.
 
-use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::Path;
 
 use super::operation::{Intent, Operation, Parts, Request, Transition, Ttl, Visible};
-use super::signature::{self, IntentForm, first_span, last_span};
+use super::placement::{applied, call, first_span, last_span, mixed_at};
+use super::signature::{self, IntentForm};
 
 /// The annotated function with the guard inside.
 pub(super) fn expand(operation: &Operation) -> TokenStream {
     let parts = operation.parts();
-    let Parts { attrs, vis, sig, inner_attrs, krate, .. } = parts;
+    let Parts {
+        attrs,
+        vis,
+        sig,
+        inner_attrs,
+        krate,
+        ..
+    } = parts;
     let constants = constants(parts);
     let begin = begin(parts);
     let patterns = parts.requests.iter().map(pattern);
-    let transition = parts.transition.as_ref().map(|transition| step(transition, parts));
+    let transition = parts
+        .transition
+        .as_ref()
+        .map(|transition| step(transition, parts));
     let names = names(parts);
     let body = body(parts);
     let finish = finish(parts);
@@ -39,44 +50,69 @@ pub(super) fn expand(operation: &Operation) -> TokenStream {
 }
 
 /// What differs between `fn` and `async fn`.
-struct Mode {
-    module: Ident,
-    awaited: Option<TokenStream>,
+#[derive(Clone, Copy)]
+enum Mode {
+    Blocking,
+    Asynchronous,
 }
 
 impl Mode {
     fn of(parts: &Parts) -> Self {
-        let module = |name| Ident::new(name, Span::mixed_site());
         match parts.sig.asyncness {
-            Some(_) => Self {
-                module: module("asynchronous"),
-                awaited: Some(quote_spanned!(Span::mixed_site()=> .await)),
-            },
-            None => Self {
-                module: module("blocking"),
-                awaited: None,
-            },
+            Some(_) => Self::Asynchronous,
+            None => Self::Blocking,
         }
     }
 
     /// `__idem::__private::asynchronous::name`
-    fn function(&self, name: &str) -> TokenStream {
-        let Self { module, .. } = self;
-        let name = Ident::new(name, Span::mixed_site());
+    fn function(self, name: &str) -> TokenStream {
+        let module = match self {
+            Self::Blocking => "blocking",
+            Self::Asynchronous => "asynchronous",
+        };
+        let (module, name) = (fresh(module), fresh(name));
         quote_spanned!(Span::mixed_site()=> __idem::__private::#module::#name)
     }
+
+    /// `value.await`, shown where `place` begins: a keyword has one place.
+    fn awaited(self, value: TokenStream, place: &impl ToTokens) -> TokenStream {
+        match self {
+            Self::Blocking => value,
+            Self::Asynchronous => {
+                let awaited = quote_spanned!(first_span(place)=> .await);
+                quote!(#value #awaited)
+            }
+        }
+    }
+}
+
+fn fresh(name: &str) -> Ident {
+    Ident::new(name, Span::mixed_site())
 }
 
 /// The operation, and what the compiler has to prove about it.
 fn constants(parts: &Parts) -> TokenStream {
-    let Parts { scope, ttl, policy, transition, .. } = parts;
+    let Parts {
+        scope,
+        ttl,
+        policy,
+        transition,
+        ..
+    } = parts;
     let retention = match ttl {
-        Ttl::Literal(literal) => quote_spanned!(Span::mixed_site()=> __idem::Retention::literal(#literal)),
+        Ttl::Literal(literal) => {
+            quote_spanned!(Span::mixed_site()=> __idem::Retention::literal(#literal))
+        }
         Ttl::Constant { path, .. } => path.to_token_stream(),
     };
-    let with_policy = policy.as_ref().map(|path| quote_spanned!(Span::mixed_site()=> .with_policy(#path)));
+    let with_policy = policy
+        .as_ref()
+        .map(|path| quote_spanned!(Span::mixed_site()=> .with_policy(#path)));
     let is_long = match ttl {
-        Ttl::Constant { path, at_least_a_day: true } => Some(long_retention(path)),
+        Ttl::Constant {
+            path,
+            at_least_a_day: true,
+        } => Some(long_retention(path)),
         Ttl::Constant { .. } | Ttl::Literal(_) => None,
     };
     let edges = transition.iter().flat_map(edges);
@@ -99,7 +135,9 @@ fn long_retention(path: &Path) -> TokenStream {
 
 /// One check for each state that the transition may start from.
 fn edges(transition: &Transition) -> impl Iterator<Item = TokenStream> {
-    let Transition { machine, from, to, .. } = transition;
+    let Transition {
+        machine, from, to, ..
+    } = transition;
     from.iter().map(move |state| {
         let enum_name = variant(machine);
         let message = format!(
@@ -135,22 +173,47 @@ fn assertion(condition: &TokenStream, message: &str, start: &Path, end: &Path) -
 /// Key and hash are taken before the body can move an argument. The claim is a value of its own so that what the hash borrows is gone
 /// before anything is awaited: the future stays `Send`.
 fn begin(parts: &Parts) -> TokenStream {
-    let Parts { output, connection, requests, .. } = parts;
+    let Parts {
+        output,
+        connection,
+        requests,
+        ..
+    } = parts;
     let mode = Mode::of(parts);
-    let Mode { awaited, .. } = &mode;
     let types = types(parts);
     let (db, intent, request) = (&connection.name, intent(parts), request(requests));
     let arguments = quote_spanned!(Span::mixed_site()=> &mut *#db, #intent, &__OPERATION, #request);
     let begin = call(&mode.function("begin"), &types, arguments, output);
-    let replay = call(&quote!(__idem::__private::replay), output, quote_spanned!(Span::mixed_site()=> stored), output);
-    let fail = call(&quote!(__idem::__private::fail), output, quote_spanned!(Span::mixed_site()=> error), output);
-    let execute = within(quote!(__idem::Claimed::Execute), &connection.ty);
-    let replayed = within(quote!(__idem::Claimed::Replay), &connection.ty);
+    let replay = call(
+        &quote!(__idem::__private::replay),
+        output,
+        quote_spanned!(Span::mixed_site()=> stored),
+        output,
+    );
+    let fail = call(
+        &quote!(__idem::__private::fail),
+        output,
+        quote_spanned!(Span::mixed_site()=> error),
+        output,
+    );
+    // Shown where the return type begins, so it is visible to who wrote that: the body. Hence a name that nobody else has.
+    let claim = Ident::new("__claim", first_span(output));
+    let claimed = mode.awaited(quote!(#claim), output);
+    let execute = applied(
+        quote!(__idem::Claimed::Execute),
+        quote_spanned!(Span::mixed_site()=> execution),
+        &connection.ty,
+    );
+    let replayed = applied(
+        quote!(__idem::Claimed::Replay),
+        quote_spanned!(Span::mixed_site()=> stored),
+        &connection.ty,
+    );
     quote_spanned! {Span::mixed_site()=>
-        let claim = #begin;
-        let mut execution = match claim #awaited {
-            ::core::result::Result::Ok(#execute(execution)) => execution,
-            ::core::result::Result::Ok(#replayed(stored)) => return #replay,
+        let #claim = #begin;
+        let mut execution = match #claimed {
+            ::core::result::Result::Ok(#execute) => execution,
+            ::core::result::Result::Ok(#replayed) => return #replay,
             ::core::result::Result::Err(error) => return #fail,
         };
     }
@@ -158,7 +221,9 @@ fn begin(parts: &Parts) -> TokenStream {
 
 /// The return type and the connection's type, as the functions of the guard take them.
 fn types(parts: &Parts) -> TokenStream {
-    let Parts { output, connection, .. } = parts;
+    let Parts {
+        output, connection, ..
+    } = parts;
     let connection = &connection.ty;
     // `impl Trait` has no name here.
     if signature::is_opaque(connection) {
@@ -172,10 +237,16 @@ fn types(parts: &Parts) -> TokenStream {
 fn intent(parts: &Parts) -> TokenStream {
     let name = &parts.intent.name;
     match parts.intent.form {
-        IntentForm::Borrowed => quote_spanned!(Span::mixed_site()=> ::core::option::Option::Some(#name)),
-        IntentForm::Owned => quote_spanned!(Span::mixed_site()=> ::core::option::Option::Some(&#name)),
+        IntentForm::Borrowed => {
+            quote_spanned!(Span::mixed_site()=> ::core::option::Option::Some(#name))
+        }
+        IntentForm::Owned => {
+            quote_spanned!(Span::mixed_site()=> ::core::option::Option::Some(&#name))
+        }
         IntentForm::OptionalBorrowed => name.to_token_stream(),
-        IntentForm::OptionalOwned => quote_spanned!(Span::mixed_site()=> ::core::option::Option::as_ref(&#name)),
+        IntentForm::OptionalOwned => {
+            quote_spanned!(Span::mixed_site()=> ::core::option::Option::as_ref(&#name))
+        }
     }
 }
 
@@ -204,7 +275,9 @@ fn borrowed(request: &Request) -> TokenStream {
 
 /// The pattern that was written in place of a name, bound where the transition and the body can see it.
 fn pattern(request: &Request) -> Option<TokenStream> {
-    let Request { name, cfg, pattern, .. } = request;
+    let Request {
+        name, cfg, pattern, ..
+    } = request;
     let pattern = pattern.as_ref()?;
     Some(quote_spanned!(Span::mixed_site()=> #(#cfg)* let #pattern = { #name };))
 }
@@ -214,22 +287,25 @@ fn step(transition: &Transition, parts: &Parts) -> TokenStream {
     let Transition { from, to, id, .. } = transition;
     let output = &parts.output;
     let mode = Mode::of(parts);
-    let Mode { awaited, .. } = &mode;
-    let moved = quote_spanned!(Span::mixed_site()=> &mut execution, #to, &[#(#from),*], #id);
-    let apply = within(mode.function("transition"), to);
+    let arguments = quote_spanned!(Span::mixed_site()=> &mut execution, #to, &[#(#from),*], #id);
+    let apply = applied(mode.function("transition"), arguments, to);
+    let apply = mode.awaited(apply, to);
     let refused = quote_spanned!(Span::mixed_site()=> execution, error);
     let refuse = call(&mode.function("refuse"), &types(parts), refused, output);
+    let refuse = mode.awaited(refuse, output);
     quote_spanned! {Span::mixed_site()=>
-        let moved = #apply(#moved) #awaited;
+        let moved = #apply;
         if let ::core::result::Result::Err(error) = moved {
-            return #refuse #awaited;
+            return #refuse;
         }
     }
 }
 
 /// What the body calls its connection and its intent.
 fn names(parts: &Parts) -> TokenStream {
-    let Parts { connection, intent, .. } = parts;
+    let Parts {
+        connection, intent, ..
+    } = parts;
     let db = bound(connection.visible.as_ref());
     let take = match intent.form {
         IntentForm::Borrowed | IntentForm::Owned => quote!(__parts),
@@ -251,14 +327,18 @@ fn names(parts: &Parts) -> TokenStream {
 /// The pattern of the intent, and the statements after it. An intent that the body does not use is still the key of the call, so it
 /// is never reported as unused.
 fn bound_intent(intent: &Intent) -> (TokenStream, Option<TokenStream>) {
-    let Some(visible) = &intent.visible else { return (quote!(_), None) };
+    let Some(visible) = &intent.visible else {
+        return (quote!(_), None);
+    };
     let name = &visible.name;
     let keep = quote_spanned!(Span::mixed_site()=> let _ = &#name;);
     // An owned parameter was the body's to keep, so the body gets one to keep.
     let owned = match intent.form {
         IntentForm::Owned => quote!(::core::clone::Clone::clone),
         IntentForm::OptionalOwned => quote!(::core::option::Option::<&_>::cloned),
-        IntentForm::Borrowed | IntentForm::OptionalBorrowed => return (bound(Some(visible)), Some(keep)),
+        IntentForm::Borrowed | IntentForm::OptionalBorrowed => {
+            return (bound(Some(visible)), Some(keep));
+        }
     };
     let pattern = bound(Some(visible));
     let keep = quote_spanned!(Span::mixed_site()=> let #pattern = #owned(bound); #keep);
@@ -266,7 +346,10 @@ fn bound_intent(intent: &Intent) -> (TokenStream, Option<TokenStream>) {
 }
 
 fn bound(visible: Option<&Visible>) -> TokenStream {
-    visible.map_or_else(|| quote!(_), |Visible { mutability, name }| quote!(#mutability #name))
+    visible.map_or_else(
+        || quote!(_),
+        |Visible { mutability, name }| quote!(#mutability #name),
+    )
 }
 
 fn is_owned(intent: &Intent) -> bool {
@@ -294,44 +377,17 @@ fn body(parts: &Parts) -> TokenStream {
 }
 
 fn finish(parts: &Parts) -> TokenStream {
+    let output = &parts.output;
     let mode = Mode::of(parts);
-    let Mode { awaited, .. } = &mode;
     let arguments = quote_spanned!(Span::mixed_site()=> execution, result);
-    let finish = call(&mode.function("finish"), &types(parts), arguments, &parts.output);
-    quote!(#finish #awaited)
+    let finish = call(&mode.function("finish"), &types(parts), arguments, output);
+    mode.awaited(finish, output)
 }
 
 /// The last segment: the name of a variant, or of the enum.
 fn variant(path: &Path) -> String {
-    path.segments.last().map(|segment| segment.ident.to_string()).unwrap_or_default()
-}
-
-fn mixed_at(place: Span) -> Span {
-    Span::mixed_site().located_at(place)
-}
-
-/// `function::<types>(arguments)`, shown as `place`: a bound that fails is one error there, because the compiler reports what fails
-/// for the same reason at the same place once.
-fn call(function: &TokenStream, types: &impl ToTokens, arguments: TokenStream, place: &impl ToTokens) -> TokenStream {
-    let function = at(function.clone(), first_span(place));
-    let mut arguments = Group::new(Delimiter::Parenthesis, arguments);
-    arguments.set_span(last_span(place));
-    quote!(#function::<#types> #arguments)
-}
-
-/// A path, shown as `place`.
-fn within(path: TokenStream, place: &impl ToTokens) -> TokenStream {
-    let mut path: Vec<TokenTree> = at(path, first_span(place)).into_iter().collect();
-    if let Some(last) = path.last_mut() {
-        last.set_span(last_span(place));
-    }
-    path.into_iter().collect()
-}
-
-fn at(tokens: TokenStream, place: Span) -> TokenStream {
-    let moved = tokens.into_iter().map(|mut token| {
-        token.set_span(place);
-        token
-    });
-    moved.collect()
+    path.segments
+        .last()
+        .map(|segment| segment.ident.to_string())
+        .unwrap_or_default()
 }

@@ -42,7 +42,10 @@ pub(super) struct Parts {
 pub(super) enum Ttl {
     Literal(LitStr),
     /// A `const Retention`; `at_least_a_day` where nobody gave a reason for less.
-    Constant { path: Path, at_least_a_day: bool },
+    Constant {
+        path: Path,
+        at_least_a_day: bool,
+    },
 }
 
 pub(super) struct Transition {

@@ -7,10 +7,11 @@ use quote::{ToTokens, TokenStreamExt, quote_spanned};
 use syn::ext::IdentExt;
 use syn::parse::{Parse, ParseStream};
 use syn::{
-    Attribute, FnArg, GenericArgument, Ident, Pat, PatIdent, PatType, Path, PathArguments, ReturnType, Signature,
-    Token, Type, TypeReference, Visibility, token,
+    Attribute, FnArg, GenericArgument, Ident, Pat, PatIdent, PatType, Path, PathArguments,
+    ReturnType, Signature, Token, Type, TypeReference, Visibility, token,
 };
 
+use super::placement::first_span;
 use crate::fallback;
 
 /// A function or method.
@@ -83,10 +84,17 @@ impl Body {
 
 impl Function {
     pub(super) fn parameters(&self) -> Vec<Parameter<'_>> {
-        let typed = self.sig.inputs.iter().enumerate().filter_map(|(at, input)| match input {
-            FnArg::Receiver(_) => None,
-            FnArg::Typed(PatType { attrs, pat, ty, .. }) => Some(Parameter { at, pat, ty, attrs }),
-        });
+        let typed = self
+            .sig
+            .inputs
+            .iter()
+            .enumerate()
+            .filter_map(|(at, input)| match input {
+                FnArg::Receiver(_) => None,
+                FnArg::Typed(PatType { attrs, pat, ty, .. }) => {
+                    Some(Parameter { at, pat, ty, attrs })
+                }
+            });
         typed.collect()
     }
 
@@ -102,7 +110,11 @@ impl Function {
 /// As written, without our attributes on parameters. The parameters count as used, because the guard would have used them.
 impl ToTokens for Function {
     fn to_tokens(&self, tokens: &mut TokenStream) {
-        tokens.append_all(self.attrs.iter().filter(|attribute| !fallback::is_own(attribute)));
+        tokens.append_all(
+            self.attrs
+                .iter()
+                .filter(|attribute| !fallback::is_own(attribute)),
+        );
         self.vis.to_tokens(tokens);
         fallback::without_own_attributes(&self.sig).to_tokens(tokens);
         let Some(Body { inner_attrs, block }) = &self.body else {
@@ -112,7 +124,10 @@ impl ToTokens for Function {
         let used = parameters
             .iter()
             .filter(|parameter| parameter.cfg().is_empty())
-            .filter_map(|parameter| Some(&parameter.binding()?.ident))
+            .filter_map(|parameter| match parameter.pat {
+                Pat::Ident(binding) => Some(&binding.ident),
+                _ => None,
+            })
             .filter(|ident| !ident.to_string().starts_with('_'));
         let (braces, statements) = (block.span(), block.stream());
         let mut block = Group::new(
@@ -127,24 +142,31 @@ impl ToTokens for Function {
 impl<'a> Parameter<'a> {
     /// `#[idempotent(…)]` on this parameter.
     pub(super) fn own_attributes(&self) -> impl Iterator<Item = &'a Attribute> {
-        self.attrs.iter().filter(|attribute| fallback::is_own(attribute))
+        self.attrs
+            .iter()
+            .filter(|attribute| fallback::is_own(attribute))
     }
 
     pub(super) fn cfg(&self) -> Vec<&'a Attribute> {
-        self.attrs.iter().filter(|attribute| attribute.path().is_ident("cfg")).collect()
+        self.attrs
+            .iter()
+            .filter(|attribute| attribute.path().is_ident("cfg"))
+            .collect()
     }
 
     /// The pattern when it is a plain name, such as `cmd` or `mut cmd`.
     pub(super) fn binding(&self) -> Option<&'a PatIdent> {
         match self.pat {
-            Pat::Ident(binding) if binding.by_ref.is_none() && binding.subpat.is_none() => Some(binding),
+            Pat::Ident(binding) if binding.by_ref.is_none() && binding.subpat.is_none() => {
+                Some(binding)
+            }
             _ => None,
         }
     }
 
     /// Where the pattern begins.
     pub(super) fn start(&self) -> Span {
-        first_span(self.pat)
+        first_span(&self.pat)
     }
 
     pub(super) fn is_named(&self, name: &Ident) -> bool {
@@ -154,7 +176,11 @@ impl<'a> Parameter<'a> {
     /// The `C` of `&mut C`.
     pub(super) fn exclusive(&self) -> Option<&'a Type> {
         match bare(self.ty) {
-            Type::Reference(TypeReference { mutability: Some(_), elem, .. }) => Some(elem),
+            Type::Reference(TypeReference {
+                mutability: Some(_),
+                elem,
+                ..
+            }) => Some(elem),
             _ => None,
         }
     }
@@ -178,7 +204,9 @@ impl<'a> Parameter<'a> {
 
 /// Whether `tokens` say `name`, at any depth.
 pub(super) fn names(tokens: &impl ToTokens, name: &Ident) -> bool {
-    any_ident(tokens.to_token_stream(), &|ident| ident.unraw() == name.unraw())
+    any_ident(tokens.to_token_stream(), &|ident| {
+        ident.unraw() == name.unraw()
+    })
 }
 
 /// Whether `tokens` hold an identifier that satisfies `wanted`, at any depth.
@@ -230,9 +258,17 @@ pub(super) fn without_last_segment(path: &Path) -> Option<Path> {
 
 /// The `T` of `Option<T>`.
 fn optional(ty: &Type) -> Option<&Type> {
-    let Type::Path(path) = bare(ty) else { return None };
-    let segment = path.path.segments.last().filter(|segment| segment.ident == "Option")?;
-    let PathArguments::AngleBracketed(arguments) = &segment.arguments else { return None };
+    let Type::Path(path) = bare(ty) else {
+        return None;
+    };
+    let segment = path
+        .path
+        .segments
+        .last()
+        .filter(|segment| segment.ident == "Option")?;
+    let PathArguments::AngleBracketed(arguments) = &segment.arguments else {
+        return None;
+    };
     match arguments.args.first() {
         Some(GenericArgument::Type(inner)) => Some(inner),
         _ => None,
@@ -253,17 +289,4 @@ fn bare(ty: &Type) -> &Type {
         Type::Paren(paren) => bare(&paren.elem),
         _ => ty,
     }
-}
-
-
-/// Where the tokens begin.
-pub(super) fn first_span(tokens: &impl ToTokens) -> Span {
-    let first = tokens.to_token_stream().into_iter().next();
-    first.map_or_else(Span::call_site, |token| token.span())
-}
-
-/// Where the tokens end.
-pub(super) fn last_span(tokens: &impl ToTokens) -> Span {
-    let last = tokens.to_token_stream().into_iter().last();
-    last.map_or_else(Span::call_site, |token| token.span())
 }

@@ -1,6 +1,6 @@
 //! Golden expansions, read in review like code, and the errors of mistakes that come together.
 //!
-//! `BLESS=1 cargo test -p idem-macros` rewrites `tests/expand/*.rs`.
+//! `BLESS=1 cargo test -p idem-macros` rewrites what is generated here.
 
 use std::path::Path;
 use std::{env, fs};
@@ -14,15 +14,34 @@ use super::expand;
 #[track_caller]
 fn golden(name: &str, arguments: TokenStream, item: TokenStream) {
     let file = syn::parse2(expand(arguments, item)).expect("an expansion is Rust");
-    let expanded = prettyplease::unparse(&file);
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/expand/{name}.rs"));
+    generated(
+        &format!("tests/expand/{name}.rs"),
+        &prettyplease::unparse(&file),
+    );
+}
+
+/// Compares what was generated with the file that holds it.
+#[track_caller]
+fn generated(path: &str, actual: &str) {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
     if env::var_os("BLESS").is_some() {
-        fs::write(&path, &expanded).expect("the golden file is writable");
+        fs::write(&file, actual).expect("the file is writable");
     }
-    let expected = fs::read_to_string(&path).unwrap_or_default();
-    assert_eq!(
-        expanded, expected,
-        "tests/expand/{name}.rs has changed: look at it, then BLESS=1"
+    let expected = fs::read_to_string(&file).unwrap_or_default();
+    let differs = |(is, was): &(&str, &str)| is != was;
+    let padding = std::iter::repeat("");
+    let lines = actual
+        .lines()
+        .chain(padding.clone())
+        .zip(expected.lines().chain(padding));
+    let at_most = actual.lines().count().max(expected.lines().count());
+    let first = lines
+        .take(at_most)
+        .enumerate()
+        .find(|(_, lines)| differs(lines));
+    assert!(
+        actual == expected,
+        "{path} is not what is generated, {first:#?}: look at the change that BLESS=1 makes"
     );
 }
 
@@ -31,9 +50,12 @@ fn errors(arguments: TokenStream, item: TokenStream) -> Vec<String> {
     let expanded = expand(arguments, item);
     let file: syn::File = syn::parse2(expanded).expect("the item is emitted beside the errors");
     let messages = file.items.into_iter().filter_map(|item| match item {
-        syn::Item::Macro(item) if item.mac.path.segments.last()?.ident == "compile_error" => {
-            Some(item.mac.parse_body::<syn::LitStr>().expect("a message").value())
-        }
+        syn::Item::Macro(item) if item.mac.path.segments.last()?.ident == "compile_error" => Some(
+            item.mac
+                .parse_body::<syn::LitStr>()
+                .expect("a message")
+                .value(),
+        ),
         _ => None,
     });
     messages.collect()
@@ -44,7 +66,10 @@ fn errors(arguments: TokenStream, item: TokenStream) -> Vec<String> {
 fn refused(arguments: TokenStream, item: TokenStream, expected: &[&str]) {
     let errors = errors(arguments, item);
     let all_right = errors.len() == expected.len()
-        && errors.iter().zip(expected).all(|(error, expected)| error.contains(expected));
+        && errors
+            .iter()
+            .zip(expected)
+            .all(|(error, expected)| error.contains(expected));
     assert!(all_right, "expected {expected:#?}, got {errors:#?}");
 }
 
@@ -86,7 +111,11 @@ fn async_fn() {
 fn blocking_fn() {
     golden(
         "blocking_fn",
-        quote!(scope = "orders.pay", ttl = retention::ORDERS, policy = PATIENT),
+        quote!(
+            scope = "orders.pay",
+            ttl = retention::ORDERS,
+            policy = PATIENT
+        ),
         quote! {
             fn pay_order(db: &mut SqliteConnection, intent: &Intent, cmd: &PayOrder) -> QueryResult<Payment> {
                 if cmd.amount_cents == 0 {
@@ -102,7 +131,11 @@ fn blocking_fn() {
 fn method() {
     golden(
         "method",
-        quote!(scope = "orders.pay", ttl = "1h", short_ttl = "the caller never retries"),
+        quote!(
+            scope = "orders.pay",
+            ttl = "1h",
+            short_ttl = "the caller never retries"
+        ),
         quote! {
             pub(crate) async fn pay<C>(&mut self, mut db: &mut C, intent: Option<&Intent>, cmd: PayOrder) -> Self::Answer
             where
@@ -199,9 +232,19 @@ fn a_refused_function_is_emitted_as_written() {
 
 #[test]
 fn two_mistakes_are_two_errors() {
-    refused(quote!(), right(), &["`scope` is missing", "`ttl` is missing"]);
     refused(
-        quote!(scope = "", ttl = "2 days", mode = leased, wait = "5s", retires = 3),
+        quote!(),
+        right(),
+        &["`scope` is missing", "`ttl` is missing"],
+    );
+    refused(
+        quote!(
+            scope = "",
+            ttl = "2 days",
+            mode = leased,
+            wait = "5s",
+            retires = 3
+        ),
         right(),
         &[
             "`retires` is not a word of this attribute: did you mean `retries`?",
@@ -218,9 +261,114 @@ fn two_mistakes_are_two_errors() {
             "`scope` takes a text",
             "the reason is empty",
             "`ttl` takes a text or the path",
-            "no parameter `data`: write one of `db` and `intent`",
+            "no parameter `data`: write `conn = db`",
         ],
     );
+}
+
+#[test]
+fn one_mistake_is_one_error() {
+    for (arguments, expected) in [
+        (
+            quote!(scop = "orders.pay", ttl = "48h"),
+            "did you mean `scope`?",
+        ),
+        (
+            quote!("orders.pay", ttl = "48h"),
+            "a word is missing before this",
+        ),
+        (
+            quote!(scope("orders.pay"), ttl = "48h"),
+            "`scope` takes a text: write `scope = \"orders.pay\"`",
+        ),
+        (
+            quote!(scope = "orders.pay", ttl = 48h),
+            "`ttl` takes a text or the path",
+        ),
+        (
+            quote!(scope = "orders.pay", ttl),
+            "`ttl` takes a text or the path",
+        ),
+        (
+            quote!(scope = "orders.pay" ttl = "48h"),
+            "a comma is missing before this",
+        ),
+        (
+            quote!(scope = "orders.pay", ttl = "48h", skip),
+            "it stands on a parameter",
+        ),
+        (
+            quote!(scope = "orders.pay", ttl = "48h", conn = "db"),
+            "`conn` takes the name of a parameter",
+        ),
+        (
+            quote!(scope = "orders.pay", ttl = "48h", conn = intent),
+            "write `intent: &mut &Intent`",
+        ),
+        (
+            quote!(scope = "orders.pay", ttl = "48h", policy = T::POLICY),
+            "one constant for every `T`",
+        ),
+        (
+            quote!(scope = "orders.pay", ttl = "48h", transition = A),
+            "`transition` takes its states and the row",
+        ),
+        (
+            quote!(scope = "orders.pay", ttl = "48h", transition()),
+            "expected identifier: write `transition(",
+        ),
+        (
+            quote!(scope = "orders.pay", ttl = "48h", transition(A::B => A::C, row = 7)),
+            "expected `id`: write",
+        ),
+        (
+            quote!(scope = "orders.pay", ttl = "48h", transition(A::B => A::C, id = 7, 8)),
+            "expected `)`: write",
+        ),
+    ] {
+        let item = quote!(
+            fn pay<T>(db: &mut SqliteConnection, intent: &Intent) -> QueryResult<()> {
+                store(db)
+            }
+        );
+        refused(arguments, item, &[expected]);
+    }
+}
+
+#[test]
+fn one_mistake_on_a_parameter_is_one_error() {
+    for (parameters, expected) in [
+        (quote!(#[idempotent] a: i64), "say what is meant"),
+        (quote!(#[idempotent()] a: i64), "say what is meant"),
+        (
+            quote!(#[idempotent(skip = true)] a: i64),
+            "`skip` takes no value",
+        ),
+        (
+            quote!(#[idempotent(skip, skip)] a: i64),
+            "`skip` is given twice",
+        ),
+        (quote!(#[idempotent(skipp)] a: i64), "did you mean `skip`?"),
+        (
+            quote!(#[idempotent(scope = "a")] a: i64),
+            "it stands on the function",
+        ),
+        (
+            quote!(#[idempotent(name = a)] a: i64, b: i64),
+            "`name` takes a text",
+        ),
+        (
+            quote!(#[idem_diesel::idempotent(name = "b")] a: i64, b: i64),
+            "two parameters are called",
+        ),
+    ] {
+        let item = quote!(
+            fn pay(db: &mut SqliteConnection, intent: &Intent, #parameters) -> QueryResult<()> {
+                store(db)
+            }
+        );
+        refused(terms(), item, &[expected]);
+    }
 }
 
 #[test]
@@ -228,7 +376,13 @@ fn mistakes_of_attribute_signature_and_parameters_come_together() {
     refused(
         quote!(scope = "orders.pay", ttl = "1h"),
         quote!(
-            unsafe fn pay(db: &mut C, log: &mut Log, #[idempotent(skip, name = "a")] a: i64, b: i64) {}
+            unsafe fn pay(
+                db: &mut C,
+                log: &mut Log,
+                #[idempotent(skip, name = "a")] a: i64,
+                b: i64,
+            ) {
+            }
         ),
         &[
             "a retry can come later than 1h",
@@ -261,19 +415,49 @@ fn every_retention_that_the_library_takes_is_taken() {
         refused(quote!(scope = "a", ttl = #taken), right(), &[]);
     }
     for short in ["1s", "59m", "23h"] {
-        refused(quote!(scope = "a", ttl = #short, short_ttl = "a test"), right(), &[]);
+        refused(
+            quote!(scope = "a", ttl = #short, short_ttl = "a test"),
+            right(),
+            &[],
+        );
     }
-    for wrong in ["", "h", "48", "48 h", "-1h", "+1h", "1.5h", "1h30m", "48H", "48µ", "99999999999999999999h"] {
-        refused(quote!(scope = "a", ttl = #wrong), right(), &["a whole number and a unit"]);
+    for wrong in [
+        "",
+        "h",
+        "48",
+        "48 h",
+        "-1h",
+        "+1h",
+        "1.5h",
+        "1h30m",
+        "48H",
+        "48µ",
+        "99999999999999999999h",
+    ] {
+        refused(
+            quote!(scope = "a", ttl = #wrong),
+            right(),
+            &["a whole number and a unit"],
+        );
     }
-    refused(quote!(scope = "a", ttl = "0h"), right(), &["nothing would be retained"]);
-    refused(quote!(scope = "a", ttl = "3661d"), right(), &["the longest retention is ten years"]);
+    refused(
+        quote!(scope = "a", ttl = "0h"),
+        right(),
+        &["nothing would be retained"],
+    );
+    refused(
+        quote!(scope = "a", ttl = "3661d"),
+        right(),
+        &["the longest retention is ten years"],
+    );
 }
 
 #[test]
 fn what_is_no_function_is_one_error() {
     for item in [
-        quote!(struct Pay;),
+        quote!(
+            struct Pay;
+        ),
         quote!(impl Pay { fn pay() {} }),
         quote!(fn pay() -> ),
     ] {
@@ -296,6 +480,66 @@ fn a_method_that_async_trait_has_rewritten_is_one_error() {
                 Box::pin(async move { let __self = self; let db = db; store(db).await })
             }
         },
-        &["this method returns a boxed future, as `#[async_trait]` writes it"],
+        &["this function returns a boxed future, as `#[async_trait]` writes it"],
     );
+}
+
+/// The fixtures of every accepted shape, each a module, as they are when somebody deletes the attribute.
+const WITHOUT_THE_ATTRIBUTE: &str = "../tests/ui/pass/idempotent_without_the_attribute.rs";
+
+#[test]
+fn fixtures_without_the_attribute_are_up_to_date() {
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/ui/pass");
+    let mut names: Vec<String> = fs::read_dir(fixtures.clone())
+        .expect("the fixtures are beside this crate")
+        .map(|entry| {
+            entry
+                .expect("a readable folder")
+                .file_name()
+                .into_string()
+                .expect("a UTF-8 name")
+        })
+        .filter(|name| name.starts_with("idempotent_") && !WITHOUT_THE_ATTRIBUTE.ends_with(name))
+        .collect();
+    names.sort();
+    assert!(!names.is_empty(), "no fixtures in {}", fixtures.display());
+
+    let mut modules = String::from(
+        "//! The other `idempotent_*` fixtures without the attribute: still ordinary Rust. Written by a test of `idem-macros`.\n\
+         #![allow(unused)]\n",
+    );
+    let mut calls = String::new();
+    for name in names {
+        let source = fs::read_to_string(fixtures.join(&name)).expect("a fixture");
+        let module = name
+            .trim_start_matches("idempotent_")
+            .trim_end_matches(".rs");
+        let source = without_the_attribute(&source);
+        modules.extend(["\nmod ", module, " {\n", &source, "}\n"]);
+        calls.extend(["    ", module, "::main();\n"]);
+    }
+    generated(
+        WITHOUT_THE_ATTRIBUTE,
+        &format!("{modules}\nfn main() {{\n{calls}}}\n"),
+    );
+}
+
+/// The text without `#[idempotent(…)]` and without its import, with a `main` that the parent can call.
+fn without_the_attribute(source: &str) -> String {
+    let mut rest = source;
+    let mut kept = String::new();
+    while let Some((before, after)) = rest.split_once("#[idempotent(") {
+        kept.push_str(before.trim_end_matches(' '));
+        let (_, after) = after.split_once(")]").expect("the attribute ends");
+        rest = after.trim_start_matches([' ', '\n']);
+        // What follows on the next line begins where the attribute did.
+        kept.push_str(&before[before.trim_end_matches(' ').len()..]);
+    }
+    kept.push_str(rest);
+    let lines = kept.lines().filter(|line| !line.ends_with("::idempotent;"));
+    let mut text: String = lines.flat_map(|line| [line, "\n"]).collect();
+    for main in ["\nfn main()", "\nasync fn main()"] {
+        text = text.replace(main, &format!("\npub(crate) {}", main.trim_start()));
+    }
+    text
 }

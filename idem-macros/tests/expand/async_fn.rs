@@ -16,11 +16,11 @@ pub async fn pay_order(
         ::core::primitive::isize,),
         "`OrderStatus` has no transition Pending => Paid: add it to `#[state(to(…))]` of `Pending`"
     );
-    let claim = __idem::__private::asynchronous::begin::<
+    let __claim = __idem::__private::asynchronous::begin::<
         Result<Outcome<Payment>, ShopError>,
         AsyncPgConnection,
     >(&mut *db, ::core::option::Option::Some(intent), &__OPERATION, &cmd);
-    let mut execution = match claim.await {
+    let mut execution = match __claim.await {
         ::core::result::Result::Ok(__idem::Claimed::Execute(execution)) => execution,
         ::core::result::Result::Ok(__idem::Claimed::Replay(stored)) => {
             return __idem::__private::replay::<

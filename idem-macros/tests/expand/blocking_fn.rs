@@ -13,11 +13,11 @@ fn pay_order(
         retention::ORDERS.as_secs() >= 86_400,
         "a retry can come later than this retention of less than 24 h: make it longer, or say why none comes: `short_ttl = \"why a retry never comes later\"`"
     );
-    let claim = __idem::__private::blocking::begin::<
+    let __claim = __idem::__private::blocking::begin::<
         QueryResult<Payment>,
         SqliteConnection,
     >(&mut *db, ::core::option::Option::Some(intent), &__OPERATION, &cmd);
-    let mut execution = match claim {
+    let mut execution = match __claim {
         ::core::result::Result::Ok(__idem::Claimed::Execute(execution)) => execution,
         ::core::result::Result::Ok(__idem::Claimed::Replay(stored)) => {
             return __idem::__private::replay::<QueryResult<Payment>>(stored);

@@ -12,11 +12,11 @@ where
         "orders.pay",
         __idem::Retention::literal("1h"),
     );
-    let claim = __idem::__private::asynchronous::begin::<
+    let __claim = __idem::__private::asynchronous::begin::<
         Self::Answer,
         C,
     >(&mut *db, intent, &__OPERATION, &cmd);
-    let mut execution = match claim.await {
+    let mut execution = match __claim.await {
         ::core::result::Result::Ok(__idem::Claimed::Execute(execution)) => execution,
         ::core::result::Result::Ok(__idem::Claimed::Replay(stored)) => {
             return __idem::__private::replay::<Self::Answer>(stored);

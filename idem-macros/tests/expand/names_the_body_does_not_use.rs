@@ -4,11 +4,11 @@ fn pay(_db: &mut SqliteConnection, intent: &Intent, _cmd: &PayOrder) -> QueryRes
         "orders.pay",
         __idem::Retention::literal("48h"),
     );
-    let claim = __idem::__private::blocking::begin::<
+    let __claim = __idem::__private::blocking::begin::<
         QueryResult<()>,
         SqliteConnection,
     >(&mut *_db, ::core::option::Option::Some(intent), &__OPERATION, &_cmd);
-    let mut execution = match claim {
+    let mut execution = match __claim {
         ::core::result::Result::Ok(__idem::Claimed::Execute(execution)) => execution,
         ::core::result::Result::Ok(__idem::Claimed::Replay(stored)) => {
             return __idem::__private::replay::<QueryResult<()>>(stored);

@@ -13,7 +13,7 @@ fn pay(
         "orders.pay",
         __idem::Retention::literal("48h"),
     );
-    let claim = __idem::__private::blocking::begin::<
+    let __claim = __idem::__private::blocking::begin::<
         Result<(), ShopError>,
         _,
     >(
@@ -29,7 +29,7 @@ fn pay(
             ],
         ),
     );
-    let mut execution = match claim {
+    let mut execution = match __claim {
         ::core::result::Result::Ok(__idem::Claimed::Execute(execution)) => execution,
         ::core::result::Result::Ok(__idem::Claimed::Replay(stored)) => {
             return __idem::__private::replay::<Result<(), ShopError>>(stored);

@@ -20,11 +20,11 @@ fn cancel(
         shop::OrderStatus::Cancelled as ::core::primitive::isize,),
         "`OrderStatus` has no transition Paid => Cancelled: add it to `#[state(to(…))]` of `Paid`"
     );
-    let claim = __idem::__private::blocking::begin::<
+    let __claim = __idem::__private::blocking::begin::<
         QueryResult<()>,
         SqliteConnection,
     >(&mut *db, ::core::option::Option::as_ref(&intent), &__OPERATION, &request);
-    let mut execution = match claim {
+    let mut execution = match __claim {
         ::core::result::Result::Ok(__idem::Claimed::Execute(execution)) => execution,
         ::core::result::Result::Ok(__idem::Claimed::Replay(stored)) => {
             return __idem::__private::replay::<QueryResult<()>>(stored);

@@ -28,6 +28,8 @@ start() {
     return 1
 }
 
+# What the shell itself complains about belongs to the answer.
+exec 2>&1
 trap clean_up EXIT
 trap 'exit 1' HUP INT TERM
 # Whoever waits for the answer may be gone already; the cleaning comes all the same.
@@ -37,6 +39,6 @@ if start; then
     echo "ready $port"
     read -r _
 else
-    cat "$folder/initdb.log" "$folder/pg_ctl.log" "$folder/data/server.log" 2>/dev/null
+    cat "$folder/initdb.log" "$folder/pg_ctl.log" "$folder/data/server.log"
     exit 1
 fi

@@ -8,7 +8,9 @@ fn pay(
     order_id: i64,
     (amount, currency): (i64, String),
 ) -> QueryResult<usize> {
-    diesel::sql_query("SELECT 1").execute(db)
+    diesel::sql_query("SELECT 1")
+        .execute(db)
+        .inspect(|_| println!("{amount} {currency}"))
 }
 
 fn main() {}

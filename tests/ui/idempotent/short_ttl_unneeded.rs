@@ -1,7 +1,11 @@
 use diesel::{QueryResult, RunQueryDsl, SqliteConnection};
 use idem_diesel::{Intent, idempotent};
 
-#[idempotent(scope = "orders.pay", ttl = "48h", short_ttl = "callers give up after a minute")]
+#[idempotent(
+    scope = "orders.pay",
+    ttl = "48h",
+    short_ttl = "callers give up after a minute"
+)]
 fn pay(db: &mut SqliteConnection, intent: &Intent) -> QueryResult<usize> {
     diesel::sql_query("SELECT 1").execute(db)
 }

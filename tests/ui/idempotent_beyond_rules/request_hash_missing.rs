@@ -7,7 +7,9 @@ struct PayOrder {
 
 #[idempotent(scope = "orders.pay", ttl = "48h")]
 fn pay(db: &mut SqliteConnection, intent: &Intent, cmd: &PayOrder) -> QueryResult<usize> {
-    diesel::sql_query("SELECT 1").execute(db).map(|_| cmd.order_id)
+    diesel::sql_query("SELECT 1")
+        .execute(db)
+        .map(|_| cmd.order_id)
 }
 
 fn main() {}

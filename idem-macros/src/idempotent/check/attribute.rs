@@ -19,6 +19,7 @@ const MAX_NAME_BYTES: usize = 255;
 /// Every word is one that there is.
 pub(super) fn words(args: &Args, ctxt: &Ctxt) {
     rule_words_are_known(args, words::KNOWN, ctxt);
+    rule_words_are_separated(args, ctxt);
     rule_words_come_once(args, ctxt);
     rule_words_of_later_versions(args, ctxt);
     rule_words_of_the_policy(args, ctxt);
@@ -31,7 +32,13 @@ pub(super) fn scope(args: &Args, ctxt: &Ctxt) -> Option<LitStr> {
 // A misspelt word would otherwise silently change nothing.
 pub(super) fn rule_words_are_known(args: &Args, known: &[&'static str], ctxt: &Ctxt) {
     for stray in &args.strays {
-        ctxt.error(stray, format_args!("expected one of {}", words::listed(known)));
+        ctxt.error(
+            stray,
+            format_args!(
+                "a word is missing before this: the words are {}",
+                words::listed(known)
+            ),
+        );
     }
     let on_function = known == words::KNOWN;
     let mut candidates = known.to_vec();
@@ -45,23 +52,47 @@ pub(super) fn rule_words_are_known(args: &Args, known: &[&'static str], ctxt: &C
             continue;
         }
         let advice = if on_function && words::ON_PARAMETER.contains(&written.as_str()) {
-            format!("it stands on a parameter: `{} trace_id: &str`", words::example(&written))
+            format!(
+                "it stands on a parameter: `{} trace_id: &str`",
+                words::example(&written)
+            )
         } else if !on_function && words::KNOWN.contains(&written.as_str()) {
             "it stands on the function, not on a parameter".to_owned()
         } else if let Some(nearest) = words::nearest(&written, &candidates) {
-            format!("did you mean `{nearest}`? The words are {}", words::listed(known))
+            format!(
+                "did you mean `{nearest}`? The words are {}",
+                words::listed(known)
+            )
         } else {
             format!("the words are {}", words::listed(known))
         };
-        ctxt.error(name, format_args!("`{written}` is not a word of this attribute: {advice}"));
+        ctxt.error(
+            name,
+            format_args!("`{written}` is not a word of this attribute: {advice}"),
+        );
+    }
+}
+
+// Without the comma the second word would be read as part of the first.
+pub(super) fn rule_words_are_separated(args: &Args, ctxt: &Ctxt) {
+    for word in &args.unseparated {
+        ctxt.error(word, "a comma is missing before this");
     }
 }
 
 // Of two scopes or two retentions one would be ignored.
 pub(super) fn rule_words_come_once(args: &Args, ctxt: &Ctxt) {
     for (at, Word { name, .. }) in args.words.iter().enumerate() {
-        if args.words.iter().take(at).any(|earlier| earlier.name == *name) {
-            ctxt.error(name, format_args!("`{name}` is given twice: keep one of them"));
+        if args
+            .words
+            .iter()
+            .take(at)
+            .any(|earlier| earlier.name == *name)
+        {
+            ctxt.error(
+                name,
+                format_args!("`{name}` is given twice: keep one of them"),
+            );
         }
     }
 }
@@ -112,11 +143,17 @@ fn rule_scope_text(word: &Word, ctxt: &Ctxt) -> Option<LitStr> {
     let problem = if scope.trim().is_empty() {
         "`scope` is empty: name the operation, such as \"orders.pay\"".to_owned()
     } else if scope.trim() != scope {
-        format!("`scope` begins or ends with a space: write {:?}", scope.trim())
+        format!(
+            "`scope` begins or ends with a space: write {:?}",
+            scope.trim()
+        )
     } else if scope.chars().any(char::is_control) {
         "`scope` has a control character: use visible characters, such as \"orders.pay\"".to_owned()
     } else if scope.len() > MAX_NAME_BYTES {
-        format!("`scope` has {} bytes: use at most {MAX_NAME_BYTES}", scope.len())
+        format!(
+            "`scope` has {} bytes: use at most {MAX_NAME_BYTES}",
+            scope.len()
+        )
     } else {
         return Some(text.clone());
     };
@@ -126,7 +163,12 @@ fn rule_scope_text(word: &Word, ctxt: &Ctxt) -> Option<LitStr> {
 
 // How long a retry may come is a business decision, so nobody gets a default.
 fn rule_ttl_missing<'a>(args: &'a Args, ctxt: &Ctxt) -> Option<&'a Word> {
-    required(args, words::TTL, "how long a retry is answered from the record", ctxt)
+    required(
+        args,
+        words::TTL,
+        "how long a retry is answered from the record",
+        ctxt,
+    )
 }
 
 pub(super) fn ttl(args: &Args, sig: &Signature, ctxt: &Ctxt) -> Option<Ttl> {
@@ -166,7 +208,9 @@ fn rule_ttl_literal(word: &Word, ctxt: &Ctxt) -> Option<(LitStr, u64)> {
     let seconds = text.chars().last().and_then(unit).and_then(|unit: u64| {
         let digits = text.get(..text.len() - 1)?;
         let are_digits = digits.bytes().all(|byte| byte.is_ascii_digit());
-        are_digits.then(|| digits.parse::<u64>().ok())??.checked_mul(unit)
+        are_digits
+            .then(|| digits.parse::<u64>().ok())??
+            .checked_mul(unit)
     });
     match seconds {
         None => ctxt.error(
@@ -203,7 +247,10 @@ fn rule_short_ttl_reason(word: &Word, ctxt: &Ctxt) -> Option<()> {
     if reason.value().trim().is_empty() {
         ctxt.error(
             reason,
-            format_args!("the reason is empty: write `{}`", words::example(words::SHORT_TTL)),
+            format_args!(
+                "the reason is empty: write `{}`",
+                words::example(words::SHORT_TTL)
+            ),
         );
         return None;
     }
@@ -220,9 +267,19 @@ fn rule_short_ttl_unneeded(reason: &Word, ctxt: &Ctxt) -> Option<Ttl> {
 }
 
 /// A word whose value is the path of a constant or of the library; `Some(None)` where it is not given.
-#[expect(clippy::option_option, reason = "refused and absent are different things")]
-pub(super) fn constant(name: &str, args: &Args, sig: &Signature, ctxt: &Ctxt) -> Option<Option<Path>> {
-    let Some(word) = args.find(name) else { return Some(None) };
+#[expect(
+    clippy::option_option,
+    reason = "refused and absent are different things"
+)]
+pub(super) fn constant(
+    name: &str,
+    args: &Args,
+    sig: &Signature,
+    ctxt: &Ctxt,
+) -> Option<Option<Path>> {
+    let Some(word) = args.find(name) else {
+        return Some(None);
+    };
     let path = rule_path_values(word, ctxt)?;
     rule_paths_without_self(path, sig, ctxt).then(|| Some(path.clone()))
 }
@@ -237,7 +294,9 @@ fn rule_path_values<'a>(word: &'a Word, ctxt: &Ctxt) -> Option<&'a Path> {
 
 // The operation is a constant of its own, and constants know neither `Self` nor the generic types around them.
 pub(super) fn rule_paths_without_self(path: &Path, sig: &Signature, ctxt: &Ctxt) -> bool {
-    let Some(head) = signature::head(path) else { return true };
+    let Some(head) = signature::head(path) else {
+        return true;
+    };
     if head == "Self" {
         ctxt.error(
             head,
@@ -245,7 +304,11 @@ pub(super) fn rule_paths_without_self(path: &Path, sig: &Signature, ctxt: &Ctxt)
         );
         return false;
     }
-    if sig.generics.type_params().any(|parameter| parameter.ident == *head) {
+    if sig
+        .generics
+        .type_params()
+        .any(|parameter| parameter.ident == *head)
+    {
         ctxt.error(
             head,
             format_args!(
@@ -260,11 +323,21 @@ pub(super) fn rule_paths_without_self(path: &Path, sig: &Signature, ctxt: &Ctxt)
 
 fn required<'a>(args: &'a Args, name: &str, meaning: &str, ctxt: &Ctxt) -> Option<&'a Word> {
     let word = args.find(name);
-    if word.is_none() {
+    if word.is_none() && !is_meant(args, name) {
         ctxt.push(syn::Error::new(
             Span::call_site(),
-            format_args!("`{name}` is missing: it is {meaning}; write `{}`", words::example(name)),
+            format_args!(
+                "`{name}` is missing: it is {meaning}; write `{}`",
+                words::example(name)
+            ),
         ));
     }
     word
+}
+
+/// Whether an error about `name` was already given: it is misspelt, or only its value was written.
+fn is_meant(args: &Args, name: &str) -> bool {
+    let is_misspelt =
+        |word: &Word| words::nearest(&word.name.unraw().to_string(), words::KNOWN) == Some(name);
+    !args.strays.is_empty() || args.words.iter().any(is_misspelt)
 }

@@ -23,15 +23,25 @@ pub(super) fn shape<'a>(function: &'a Function, ctxt: &Ctxt) -> Option<(&'a Type
 
 // The second attribute would claim the key of the first inside of it.
 fn rule_one_attribute(function: &Function, ctxt: &Ctxt) {
-    for attribute in function.attrs.iter().filter(|attribute| fallback::is_own(attribute)) {
-        ctxt.error(attribute.path(), "this function is idempotent already: keep one of the attributes");
+    for attribute in function
+        .attrs
+        .iter()
+        .filter(|attribute| fallback::is_own(attribute))
+    {
+        ctxt.error(
+            attribute.path(),
+            "this function is idempotent already: keep one of the attributes",
+        );
     }
 }
 
 // A transaction is not a constant.
 fn rule_const_fn(function: &Function, ctxt: &Ctxt) {
     if let Some(keyword) = &function.sig.constness {
-        ctxt.error(keyword, "a `const fn` cannot use a database: remove `const`");
+        ctxt.error(
+            keyword,
+            "a `const fn` cannot use a database: remove `const`",
+        );
     }
 }
 
@@ -49,14 +59,20 @@ fn rule_unsafe_fn(function: &Function, ctxt: &Ctxt) {
 // Other languages cannot pass the connection and the intent.
 fn rule_extern_fn(function: &Function, ctxt: &Ctxt) {
     if let Some(abi) = &function.sig.abi {
-        ctxt.error(abi, "an `extern` function cannot be idempotent: call an idempotent Rust function from it");
+        ctxt.error(
+            abi,
+            "an `extern` function cannot be idempotent: call an idempotent Rust function from it",
+        );
     }
 }
 
 // What cannot be enumerated cannot be hashed.
 fn rule_variadic(function: &Function, ctxt: &Ctxt) {
     if let Some(variadic) = &function.sig.variadic {
-        ctxt.error(variadic.dots, "`...` cannot be part of the request hash: name every parameter");
+        ctxt.error(
+            variadic.dots,
+            "`...` cannot be part of the request hash: name every parameter",
+        );
     }
 }
 
@@ -90,8 +106,8 @@ fn rule_return_type_boxed_future(function: &Function, output: &Type, ctxt: &Ctxt
     if is_boxed {
         ctxt.error(
             &function.sig.ident,
-            "this method returns a boxed future, as `#[async_trait]` writes it: write a plain `async fn` in the trait, \
-             or move the body into an idempotent `async fn` that this method calls",
+            "this function returns a boxed future, as `#[async_trait]` writes it: write a plain `async fn`, or move the body \
+             into an idempotent `async fn` that this one calls",
         );
     }
     !is_boxed

@@ -32,7 +32,10 @@ pub(super) fn requests(
     uses: &Uses<'_>,
     ctxt: &Ctxt,
 ) -> Option<Requests> {
-    let hashed: Vec<_> = others.iter().filter(|(_, words)| words.skip.is_none()).collect();
+    let hashed: Vec<_> = others
+        .iter()
+        .filter(|(_, words)| words.skip.is_none())
+        .collect();
     // A parameter that only some builds have counts, so that its absence does not change how the others are hashed.
     let is_alone = matches!(hashed.as_slice(), [(only, _)] if only.cfg().is_empty());
     let mut labelled = Vec::new();
@@ -51,7 +54,10 @@ pub(super) fn requests(
     if labelled.len() < hashed.len() {
         return None;
     }
-    let mut requests = Requests { found: Vec::new(), renamed: Vec::new() };
+    let mut requests = Requests {
+        found: Vec::new(),
+        renamed: Vec::new(),
+    };
     for (parameter, label) in labelled {
         let (request, renamed) = request(parameter, label, sig, uses);
         requests.found.push(request);
@@ -61,11 +67,19 @@ pub(super) fn requests(
 }
 
 /// The guard needs a name for what it hashes. A pattern gets one, and is bound to what it names once the hash is taken.
-fn request(parameter: &Parameter<'_>, label: String, sig: &Signature, uses: &Uses<'_>) -> (Request, Option<Renamed>) {
+fn request(
+    parameter: &Parameter<'_>,
+    label: String,
+    sig: &Signature,
+    uses: &Uses<'_>,
+) -> (Request, Option<Renamed>) {
     let (name, pattern) = match parameter.binding() {
         Some(PatIdent { ident, .. }) if uses.see(ident) => (ident.clone(), None),
         Some(PatIdent { ident, .. }) => (fresh(&ident.to_string(), ident.span()), None),
-        None => (unused_name(&label, sig, parameter), Some(parameter.pat.clone())),
+        None => (
+            unused_name(&label, sig, parameter),
+            Some(parameter.pat.clone()),
+        ),
     };
     let is_renamed = !parameter.is_named(&name) || !uses.see(&name);
     let renamed = is_renamed.then(|| (parameter.at, name.clone()));
@@ -81,9 +95,14 @@ fn request(parameter: &Parameter<'_>, label: String, sig: &Signature, uses: &Use
 
 /// A name that no neighbour has: hygiene would allow it, but who reads the signature in the documentation would not know.
 fn unused_name(label: &str, sig: &Signature, parameter: &Parameter<'_>) -> Ident {
-    let label = syn::parse_str::<Ident>(label).map_or_else(|_| "request".to_owned(), |ident| ident.to_string());
+    let label = syn::parse_str::<Ident>(label)
+        .map_or_else(|_| "request".to_owned(), |ident| ident.to_string());
     let is_taken = signature::any_ident(sig.inputs.to_token_stream(), &|ident| *ident == label);
-    let name = if is_taken { format!("{label}_argument") } else { label };
+    let name = if is_taken {
+        format!("{label}_argument")
+    } else {
+        label
+    };
     fresh(&name, parameter.start())
 }
 
@@ -97,10 +116,13 @@ pub(super) fn parameter_words(parameter: &Parameter<'_>, ctxt: &Ctxt) -> Paramet
         };
         let args = Args::parse(tokens);
         attribute::rule_words_are_known(&args, words::ON_PARAMETER, ctxt);
+        attribute::rule_words_are_separated(&args, ctxt);
         attribute::rule_words_come_once(&args, ctxt);
         rule_parameter_words_form(attribute, &args, ctxt);
         let skip = args.find(words::SKIP).map(|word| word.name.clone());
-        let name = args.find(words::NAME).and_then(|word| rule_request_name_text(word, ctxt));
+        let name = args
+            .find(words::NAME)
+            .and_then(|word| rule_request_name_text(word, ctxt));
         found = ParameterWords {
             skip: skip.or(found.skip),
             name: name.or(found.name),
@@ -112,14 +134,18 @@ pub(super) fn parameter_words(parameter: &Parameter<'_>, ctxt: &Ctxt) -> Paramet
 
 // The connection, the intent and the receiver are never hashed, so there is nothing to skip or to name.
 pub(super) fn rule_parameter_words_place<'a>(
-    function: &Function,
-    roles: impl Iterator<Item = &'a &'a Parameter<'a>>,
+    function: &'a Function,
+    roles: impl Iterator<Item = &'a Parameter<'a>>,
     ctxt: &Ctxt,
 ) {
     let receiver = function.sig.receiver();
-    let receiver = receiver.map(|receiver| receiver.attrs.as_slice()).unwrap_or_default();
-    let on_receiver = receiver.iter().filter(|attribute| fallback::is_own(attribute));
-    for attribute in on_receiver.chain(roles.flat_map(|parameter| parameter.own_attributes())) {
+    let receiver = receiver
+        .map(|receiver| receiver.attrs.as_slice())
+        .unwrap_or_default();
+    let on_receiver = receiver
+        .iter()
+        .filter(|attribute| fallback::is_own(attribute));
+    for attribute in on_receiver.chain(roles.flat_map(Parameter::own_attributes)) {
         ctxt.error(
             attribute,
             "the receiver, the connection and the intent are never hashed: remove this attribute",
@@ -131,18 +157,28 @@ pub(super) fn rule_parameter_words_place<'a>(
 fn rule_parameter_words_form(attribute: &Attribute, args: &Args, ctxt: &Ctxt) {
     let (skip, name) = (words::example(words::SKIP), words::example(words::NAME));
     if args.words.is_empty() && args.strays.is_empty() {
-        ctxt.error(attribute, format_args!("say what is meant: `{skip}` or `{name}`"));
+        ctxt.error(
+            attribute,
+            format_args!("say what is meant: `{skip}` or `{name}`"),
+        );
     }
     if let Some(word) = args.find(words::SKIP)
         && !matches!(word.value, Value::Flag)
     {
-        ctxt.error(word.place(), format_args!("`skip` takes no value: write `{skip}`"));
+        ctxt.error(
+            word.place(),
+            format_args!("`skip` takes no value: write `{skip}`"),
+        );
     }
 }
 
 // What is not hashed has no name in the hash.
 fn rule_skip_with_name(found: &ParameterWords, ctxt: &Ctxt) {
-    if let ParameterWords { skip: Some(_), name: Some(name) } = found {
+    if let ParameterWords {
+        skip: Some(_),
+        name: Some(name),
+    } = found
+    {
         ctxt.error(
             name,
             "a skipped parameter has no name in the request hash: keep `skip` or `name`",
@@ -176,7 +212,11 @@ fn rule_name_of_the_only_request(found: &ParameterWords, ctxt: &Ctxt) {
 }
 
 // Several parameters are hashed by name, and a pattern has none. One from inside of it would change the hash with the code.
-fn rule_request_pattern_name(parameter: &Parameter<'_>, words: &ParameterWords, ctxt: &Ctxt) -> Option<String> {
+fn rule_request_pattern_name(
+    parameter: &Parameter<'_>,
+    words: &ParameterWords,
+    ctxt: &Ctxt,
+) -> Option<String> {
     if let Some(name) = &words.name {
         return Some(name.value());
     }
@@ -210,7 +250,9 @@ fn rule_request_names_differ(
         };
         ctxt.error(
             place,
-            format_args!("two parameters are called {label:?} in the request hash: rename one of them"),
+            format_args!(
+                "two parameters are called {label:?} in the request hash: rename one of them"
+            ),
         );
     }
 }

@@ -25,22 +25,37 @@ pub(super) struct Resolved<T> {
 }
 
 impl<'a> Roles<'a> {
-    pub(super) fn of(args: &Args, function: &Function, parameters: &'a [Parameter<'a>], ctxt: &Ctxt) -> Self {
+    pub(super) fn of(
+        args: &Args,
+        function: &Function,
+        parameters: &'a [Parameter<'a>],
+        ctxt: &Ctxt,
+    ) -> Self {
         let named_intent = args.find(words::INTENT);
         let intents: Vec<_> = match named_intent {
-            Some(word) => rule_intent_name(word, parameters, ctxt).into_iter().collect(),
-            None => parameters.iter().filter(|parameter| parameter.is_intent()).collect(),
+            Some(word) => rule_intent_name(word, parameters, ctxt)
+                .into_iter()
+                .collect(),
+            None => parameters
+                .iter()
+                .filter(|parameter| parameter.is_intent())
+                .collect(),
         };
-        let is_intent = |parameter: &Parameter<'_>| intents.iter().any(|intent| intent.at == parameter.at);
+        let is_intent =
+            |parameter: &Parameter<'_>| intents.iter().any(|intent| intent.at == parameter.at);
 
         let named_conn = args.find(words::CONN);
-        let is_candidate = |parameter: &&Parameter<'_>| parameter.exclusive().is_some() && !is_intent(parameter);
+        let is_candidate =
+            |parameter: &&Parameter<'_>| parameter.exclusive().is_some() && !is_intent(parameter);
         let connections: Vec<_> = match named_conn {
             Some(word) => rule_conn_name(word, parameters, ctxt).into_iter().collect(),
             None => parameters.iter().filter(is_candidate).collect(),
         };
-        let is_connection =
-            |parameter: &Parameter<'_>| connections.iter().any(|connection| connection.at == parameter.at);
+        let is_connection = |parameter: &Parameter<'_>| {
+            connections
+                .iter()
+                .any(|connection| connection.at == parameter.at)
+        };
 
         let connection = match connections.as_slice() {
             _ if !rule_roles_without_cfg(&connections, ctxt) => None,
@@ -58,13 +73,21 @@ impl<'a> Roles<'a> {
             [_, second, ..] => rule_intent_ambiguous(&intents, second, ctxt),
         };
 
-        request::rule_parameter_words_place(function, connections.iter().chain(&intents), ctxt);
+        request::rule_parameter_words_place(
+            function,
+            [connection, intent].into_iter().flatten(),
+            ctxt,
+        );
         let others = parameters
             .iter()
             .filter(|parameter| !is_connection(parameter) && !is_intent(parameter))
             .map(|parameter| (parameter, request::parameter_words(parameter, ctxt)))
             .collect();
-        Self { connection, intent, others }
+        Self {
+            connection,
+            intent,
+            others,
+        }
     }
 
     pub(super) fn connection(&self, uses: &Uses<'_>, ctxt: &Ctxt) -> Option<Resolved<Connection>> {
@@ -76,7 +99,10 @@ impl<'a> Roles<'a> {
         let ty = parameter.exclusive()?.clone();
         let (name, visible) = names(binding, uses);
         let place = renamed(parameter, &name, binding, visible.as_ref());
-        Some(Resolved { role: Connection { name, ty, visible }, place })
+        Some(Resolved {
+            role: Connection { name, ty, visible },
+            place,
+        })
     }
 
     pub(super) fn intent(&self, uses: &Uses<'_>, ctxt: &Ctxt) -> Option<Resolved<Intent>> {
@@ -86,11 +112,25 @@ impl<'a> Roles<'a> {
         let (role, place) = if let Some(binding) = rule_intent_pattern(parameter, ctxt)? {
             let (name, visible) = names(binding, uses);
             let place = renamed(parameter, &name, binding, visible.as_ref());
-            (Intent { name, form, visible }, place)
+            (
+                Intent {
+                    name,
+                    form,
+                    visible,
+                },
+                place,
+            )
         } else {
             let name = fresh("intent", parameter.start());
             let place = Some((parameter.at, name.clone()));
-            (Intent { name, form, visible: None }, place)
+            (
+                Intent {
+                    name,
+                    form,
+                    visible: None,
+                },
+                place,
+            )
         };
         Some(Resolved { role, place })
     }
@@ -98,9 +138,14 @@ impl<'a> Roles<'a> {
 
 /// What the guard calls a parameter, and what the body calls it if it does.
 fn names(binding: &PatIdent, uses: &Uses<'_>) -> (Ident, Option<Visible>) {
-    let PatIdent { ident, mutability, .. } = binding;
+    let PatIdent {
+        ident, mutability, ..
+    } = binding;
     if uses.see(ident) {
-        let visible = Visible { mutability: *mutability, name: ident.clone() };
+        let visible = Visible {
+            mutability: *mutability,
+            name: ident.clone(),
+        };
         (ident.clone(), Some(visible))
     } else {
         (fresh(&ident.to_string(), ident.span()), None)
@@ -108,14 +153,24 @@ fn names(binding: &PatIdent, uses: &Uses<'_>) -> (Ident, Option<Visible>) {
 }
 
 /// A hidden name replaces the one that the body could see; `mut` is wanted only where the body gets its own.
-fn renamed(parameter: &Parameter<'_>, name: &Ident, binding: &PatIdent, visible: Option<&Visible>) -> Option<Renamed> {
+fn renamed(
+    parameter: &Parameter<'_>,
+    name: &Ident,
+    binding: &PatIdent,
+    visible: Option<&Visible>,
+) -> Option<Renamed> {
     let is_changed = visible.is_none() || binding.mutability.is_some();
     is_changed.then(|| (parameter.at, name.clone()))
 }
 
 // A name that is no parameter, or a parameter that cannot be written through, guards nothing.
-fn rule_conn_name<'a>(word: &Word, parameters: &'a [Parameter<'a>], ctxt: &Ctxt) -> Option<&'a Parameter<'a>> {
-    let (name, parameter) = named(word, parameters, ctxt)?;
+fn rule_conn_name<'a>(
+    word: &Word,
+    parameters: &'a [Parameter<'a>],
+    ctxt: &Ctxt,
+) -> Option<&'a Parameter<'a>> {
+    let fits = |parameter: &Parameter<'_>| parameter.exclusive().is_some();
+    let (name, parameter) = named(word, parameters, fits, ctxt)?;
     if parameter.exclusive().is_none() {
         ctxt.error(
             parameter.ty,
@@ -132,7 +187,9 @@ fn rule_conn_name<'a>(word: &Word, parameters: &'a [Parameter<'a>], ctxt: &Ctxt)
 // Only what runs on the connection of the transaction is protected, so the macro must see it.
 fn rule_conn_missing<'a>(function: &Function, ctxt: &Ctxt) -> Option<&'a Parameter<'a>> {
     let advice = match function.sig.receiver() {
-        Some(_) => "the guard cannot see a connection inside of `self`, so take it as a parameter, such as",
+        Some(_) => {
+            "the guard cannot see a connection inside of `self`, so take it as a parameter, such as"
+        }
         None => "the guard needs a parameter such as",
     };
     ctxt.error(
@@ -151,14 +208,21 @@ fn rule_conn_ambiguous<'a>(
     let choices = choices(words::CONN, candidates);
     ctxt.error(
         second.pat,
-        format_args!("more than one parameter is `&mut`: say which one is the connection, {choices}"),
+        format_args!(
+            "more than one parameter is `&mut`: say which one is the connection, {choices}"
+        ),
     );
     None
 }
 
 // A misspelt name would leave the call without a key.
-fn rule_intent_name<'a>(word: &Word, parameters: &'a [Parameter<'a>], ctxt: &Ctxt) -> Option<&'a Parameter<'a>> {
-    named(word, parameters, ctxt).map(|(_, parameter)| parameter)
+fn rule_intent_name<'a>(
+    word: &Word,
+    parameters: &'a [Parameter<'a>],
+    ctxt: &Ctxt,
+) -> Option<&'a Parameter<'a>> {
+    let fits = |parameter: &Parameter<'_>| parameter.exclusive().is_none();
+    named(word, parameters, fits, ctxt).map(|(_, parameter)| parameter)
 }
 
 // Without a key a retry cannot be told from a new wish.
@@ -187,7 +251,9 @@ fn rule_intent_ambiguous<'a>(
 
 // The guard cannot be there in some builds and not in others.
 fn rule_roles_without_cfg(candidates: &[&Parameter<'_>], ctxt: &Ctxt) -> bool {
-    let cfg = candidates.iter().find_map(|parameter| parameter.cfg().first().copied());
+    let cfg = candidates
+        .iter()
+        .find_map(|parameter| parameter.cfg().first().copied());
     if let Some(cfg) = cfg {
         ctxt.error(
             cfg,
@@ -240,16 +306,20 @@ fn rule_intent_pattern<'a>(parameter: &Parameter<'a>, ctxt: &Ctxt) -> Option<Opt
         (Some(binding), _) => Some(Some(binding)),
         (None, Pat::Wild(_)) => Some(None),
         (None, pattern) => {
-            ctxt.error(pattern, "the intent needs a plain name: write `intent`, or `_` if the body does not use it");
+            ctxt.error(
+                pattern,
+                "the intent needs a plain name: write `intent`, or `_` if the body does not use it",
+            );
             None
         }
     }
 }
 
-/// The parameter that `conn = name` or `intent = name` means.
+/// The parameter that `conn = name` or `intent = name` means; `fits` tells the ones that could be meant.
 fn named<'a, 'w>(
     word: &'w Word,
     parameters: &'a [Parameter<'a>],
+    fits: impl Fn(&Parameter<'_>) -> bool,
     ctxt: &Ctxt,
 ) -> Option<(&'w Ident, &'a Parameter<'a>)> {
     let Some(name) = word.ident() else {
@@ -257,22 +327,27 @@ fn named<'a, 'w>(
     };
     let parameter = parameters.iter().find(|parameter| parameter.is_named(name));
     if parameter.is_none() {
-        let bindings = parameters.iter().filter_map(Parameter::binding);
-        let known: Vec<_> = bindings.map(|binding| binding.ident.to_string()).collect();
-        let advice = if known.is_empty() {
-            "none of its parameters has a name".to_owned()
-        } else {
-            format!("write one of {}", words::listed(&known))
-        };
-        ctxt.error(name, format_args!("the function has no parameter `{name}`: {advice}"));
+        let candidates: Vec<_> = parameters
+            .iter()
+            .filter(|parameter| fits(parameter))
+            .collect();
+        let choices = choices(&word.name.to_string(), &candidates);
+        ctxt.error(
+            name,
+            format_args!("the function has no parameter `{name}`: write {choices}"),
+        );
     }
     parameter.map(|parameter| (name, parameter))
 }
 
 /// "`conn = db` or `conn = log`".
 fn choices(word: &str, candidates: &[&Parameter<'_>]) -> String {
-    let named = candidates.iter().filter_map(|parameter| parameter.binding());
-    let choices: Vec<_> = named.map(|binding| format!("`{word} = {}`", binding.ident)).collect();
+    let named = candidates
+        .iter()
+        .filter_map(|parameter| parameter.binding());
+    let choices: Vec<_> = named
+        .map(|binding| format!("`{word} = {}`", binding.ident))
+        .collect();
     if choices.is_empty() {
         format!("`{}`", words::example(word))
     } else {

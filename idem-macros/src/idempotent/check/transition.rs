@@ -16,14 +16,21 @@ use crate::idempotent::signature;
 use crate::words;
 
 /// `Some(None)` where none is given.
-#[expect(clippy::option_option, reason = "refused and absent are different things")]
+#[expect(
+    clippy::option_option,
+    reason = "refused and absent are different things"
+)]
 pub(super) fn transition(args: &Args, sig: &Signature, ctxt: &Ctxt) -> Option<Option<Transition>> {
-    let Some(word) = args.find(words::TRANSITION) else { return Some(None) };
+    let Some(word) = args.find(words::TRANSITION) else {
+        return Some(None);
+    };
     let (from, to, id) = rule_transition_form(word, ctxt)?;
     let from: Vec<Path> = from.into_iter().collect();
     // One error for each state that is wrong; what follows compares states that are right.
     let states = from.iter().chain([&to]);
-    let right = states.filter(|state| rule_paths_without_self(state, sig, ctxt) && rule_transition_type(state, ctxt));
+    let right = states.filter(|state| {
+        rule_paths_without_self(state, sig, ctxt) && rule_transition_type(state, ctxt)
+    });
     if right.count() <= from.len() {
         return None;
     }
@@ -31,7 +38,12 @@ pub(super) fn transition(args: &Args, sig: &Signature, ctxt: &Ctxt) -> Option<Op
     rule_transition_one_machine(&from, &machine, ctxt)?;
     rule_transition_moves(&from, &to, ctxt)?;
     let id = rule_transition_id(id, &to, ctxt)?;
-    Some(Some(Transition { machine, from, to, id }))
+    Some(Some(Transition {
+        machine,
+        from,
+        to,
+        id,
+    }))
 }
 
 type TransitionTokens = (Punctuated<Path, Token![|]>, Path, Option<Expr>);
@@ -113,7 +125,11 @@ fn rule_transition_moves(from: &[Path], to: &Path, ctxt: &Ctxt) -> Option<()> {
     for (at, state) in from.iter().enumerate() {
         let problem = if shown(state) == shown(to) {
             "no state becomes itself: name the state before or the state after"
-        } else if from.iter().take(at).any(|earlier| shown(earlier) == shown(state)) {
+        } else if from
+            .iter()
+            .take(at)
+            .any(|earlier| shown(earlier) == shown(state))
+        {
             "this state is listed twice: keep one of them"
         } else {
             continue;
@@ -129,7 +145,10 @@ fn rule_transition_id(id: Option<Expr>, to: &Path, ctxt: &Ctxt) -> Option<Expr> 
     if id.is_none() {
         ctxt.error(
             to,
-            format_args!("say which row changes its state, after a comma: `{}, id = cmd.order_id`", shown(to)),
+            format_args!(
+                "say which row changes its state, after a comma: `{}, id = cmd.order_id`",
+                shown(to)
+            ),
         );
     }
     id
