@@ -75,9 +75,16 @@ fn folders(parent: &Path) -> Vec<String> {
         .collect()
 }
 
-/// The names behind `fn rule_` in a source file.
+/// The names behind `fn rule_` in `check.rs` of a macro, and in the folder `check` beside it, if there is one.
 fn rules(check: &Path) -> BTreeSet<String> {
-    let source = fs::read_to_string(check).unwrap();
+    let parts = fs::read_dir(check.with_extension(""))
+        .into_iter()
+        .flatten()
+        .map(|entry| entry.unwrap().path());
+    let source: String = std::iter::once(check.to_owned())
+        .chain(parts)
+        .map(|path| fs::read_to_string(path).unwrap())
+        .collect();
     source
         .lines()
         .filter(|line| !line.trim_start().starts_with("//"))

@@ -59,7 +59,7 @@ impl Place {
         use diesel::dsl::sql as expression;
         use diesel::sql_types::BigInt;
         use diesel::{Connection, PgConnection, RunQueryDsl, SqliteConnection};
-        let query = diesel::select(expression::<BigInt>(&format!("({sql})")));
+        let query = diesel::select(expression::<BigInt>(&format!("CAST(({sql}) AS bigint)")));
         match self {
             Self::Sqlite(file) => {
                 query.get_result(&mut SqliteConnection::establish(file.url()).unwrap())

@@ -2,8 +2,14 @@
 
 #![expect(clippy::unwrap_used, reason = "in a test, a panic is the report")]
 
+mod answers;
 mod backend;
 mod calls;
+mod drops;
+mod lifetimes;
+mod misuse;
+mod pools;
+mod schema;
 mod servers;
 mod shop;
 mod waiting;

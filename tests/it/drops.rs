@@ -1,0 +1,158 @@
+//! Calls that are dropped half-way, as a client that hangs up does: one of two states is left, and the key is usable.
+
+use std::future::Future;
+use std::pin::pin;
+use std::task::Poll;
+
+use idem_diesel::ErrorKind;
+
+use crate::backend::{Backend, PERFORM, PgAsync, SqliteAsync, intent, run};
+use crate::shop::{CreateOrder, Ending, Gate, Script};
+
+/// Polls a future at most `polls` times, then drops it. `None`: it was dropped before it was done.
+async fn poll_at_most<T>(polls: usize, future: impl Future<Output = T>) -> Option<T> {
+    let mut future = pin!(future);
+    let mut left = polls;
+    std::future::poll_fn(move |context| {
+        if left == 0 {
+            return Poll::Ready(None);
+        }
+        left -= 1;
+        match future.as_mut().poll(context) {
+            Poll::Ready(value) => Poll::Ready(Some(value)),
+            // Without a poll left there is nothing to wait for.
+            Poll::Pending if left == 0 => Poll::Ready(None),
+            Poll::Pending => Poll::Pending,
+        }
+    })
+    .await
+}
+
+/// Case B4: whatever the await at which the call is dropped, the same connection and another one see one effect.
+async fn case_b4_dropped_at_every_await<B: Backend>() {
+    let cmd = CreateOrder {
+        account_id: 1,
+        amount_cents: 5,
+    };
+    let mut polls = 0;
+    loop {
+        polls += 1;
+        assert!(polls < 1000, "the call never ends");
+        let place = B::place();
+        let mut conn = B::connect(&place).await;
+        let key = intent("k");
+        let dropped = poll_at_most(polls, B::create_order(&mut conn, &key, &cmd)).await;
+        if let Some(done) = dropped {
+            assert!(!done.unwrap().is_replayed());
+            break;
+        }
+        // Another session first: the dropped call must not hold the key.
+        let mut other = B::connect(&place).await;
+        let first = B::create_order(&mut other, &key, &cmd).await.unwrap();
+        let second = B::create_order(&mut conn, &key, &cmd).await.unwrap();
+        assert!(second.is_replayed(), "dropped after {polls} polls");
+        assert_eq!(first.get(), second.get());
+        assert_eq!(
+            (place.number("SELECT count(*) FROM orders"), place.records()),
+            (1, 1),
+            "dropped after {polls} polls"
+        );
+    }
+    // Claim, body, store and commit are four awaits at least.
+    assert!(polls > 4, "{polls} polls");
+    println!("dropped after each of {polls} polls");
+}
+
+#[test]
+fn case_b4_pg_async() {
+    run(case_b4_dropped_at_every_await::<PgAsync>());
+}
+
+#[test]
+fn case_b4_sqlite_async() {
+    run(case_b4_dropped_at_every_await::<SqliteAsync>());
+}
+
+/// A body that hangs after its writes is dropped; the connection and the key are free at once.
+async fn a_hanging_body_is_dropped<B: Backend>() {
+    let place = B::place();
+    let mut conn = B::connect(&place).await;
+    let (key, gate) = (intent("k"), Gate::open());
+    let hanging = Script::effect("e").ending(Ending::Hang);
+    {
+        let mut call = pin!(B::perform(&mut conn, Some(&key), &PERFORM, &hanging, &gate));
+        // Until the effect is written inside the transaction nothing but the call itself makes progress.
+        let is_written = async {
+            if B::is_postgres() {
+                let idle = "SELECT count(*) FROM pg_stat_activity WHERE state = 'idle in transaction' \
+                            AND datname = current_database() AND query LIKE '%effects%'";
+                while place.number(idle) == 0 {
+                    tokio::task::yield_now().await;
+                }
+            } else {
+                while gate.entered() == 0 {
+                    tokio::task::yield_now().await;
+                }
+            }
+        };
+        tokio::select! {
+            _ = call.as_mut() => panic!("a hanging body does not end"),
+            () = is_written => {}
+        }
+    }
+    assert_eq!((place.effects(), place.records()), (0, 0));
+    let again = B::perform(&mut conn, Some(&key), &PERFORM, &Script::effect("e"), &gate).await;
+    assert!(!again.unwrap().is_replayed());
+    assert_eq!((place.effects(), place.records()), (1, 1));
+}
+
+#[test]
+fn a_hanging_body_is_dropped_pg_async() {
+    run(a_hanging_body_is_dropped::<PgAsync>());
+}
+
+#[test]
+fn a_hanging_body_is_dropped_sqlite_async() {
+    run(a_hanging_body_is_dropped::<SqliteAsync>());
+}
+
+/// On PostgreSQL this holds on a runtime of one thread, too.
+#[test]
+fn case_b4_pg_async_on_one_thread() {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap()
+        .block_on(case_b4_dropped_at_every_await::<PgAsync>());
+}
+
+/// On a runtime of one thread SQLite cannot roll back in a drop: the connection is left marked, and refused by name.
+#[test]
+fn sqlite_on_one_thread_leaves_the_connection_marked() {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let place = SqliteAsync::place();
+        let mut conn = SqliteAsync::connect(&place).await;
+        let operation = &PERFORM;
+        let key = intent("k");
+        let execution = idem_diesel::begin::<_, String>(&mut conn, &key, operation, &1).await;
+        drop(execution.unwrap());
+        let refused = idem_diesel::begin::<_, String>(&mut conn, &key, operation, &1).await;
+        assert!(matches!(
+            refused.err().unwrap().kind(),
+            ErrorKind::UnfinishedTransaction
+        ));
+        // The write lock goes with the connection.
+        drop(conn);
+        let mut conn = SqliteAsync::connect(&place).await;
+        let cmd = CreateOrder {
+            account_id: 1,
+            amount_cents: 5,
+        };
+        let done = SqliteAsync::create_order(&mut conn, &key, &cmd).await;
+        assert!(!done.unwrap().is_replayed());
+    });
+}
