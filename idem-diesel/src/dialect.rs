@@ -1,5 +1,10 @@
 //! What differs between the backends: how a value is bound, a time computed, a key locked.
 
+#![expect(
+    clippy::missing_errors_doc,
+    reason = "every function here only writes a part of a statement, and fails as Diesel does"
+)]
+
 use diesel::QueryResult;
 use diesel::backend::Backend;
 use diesel::query_builder::AstPass;
@@ -11,7 +16,7 @@ mod postgres;
 #[cfg(feature = "_sqlite")]
 mod sqlite;
 
-/// A backend that the statements of [`store`](crate::store) can be written for.
+/// A backend of this library: PostgreSQL or SQLite. What it holds is for the library's own statements.
 pub trait Dialect: Backend {
     /// Whether a transaction cannot read first and write later without failing, so that a replay is looked for before BEGIN.
     const READS_BEFORE_BEGIN: bool;

@@ -9,6 +9,7 @@ use std::time::Duration;
 use diesel::QueryResult;
 use diesel::connection::TransactionManagerStatus;
 use diesel::query_builder::{QueryFragment, QueryId};
+use idem_core::answer::End;
 
 use crate::dialect::Dialect;
 use crate::store::{Read, Row};
@@ -61,6 +62,24 @@ pub trait Driver: Send + Sized + 'static {
 
     /// Sends text.
     fn batch(&mut self, sql: &str) -> impl Future<Output = QueryResult<()>> + Send;
+
+    /// Opens the savepoint around a body. It is not one of Diesel's, so that Diesel's account of levels is the body's own.
+    fn open_body(&mut self) -> impl Future<Output = QueryResult<()>> + Send {
+        self.batch("SAVEPOINT idem_body")
+    }
+
+    /// Closes it: what a final failure wrote is rolled back.
+    fn close_body(&mut self, end: End) -> impl Future<Output = QueryResult<()>> + Send {
+        self.batch(match end {
+            End::Completed => "RELEASE SAVEPOINT idem_body",
+            End::Failed => "ROLLBACK TO SAVEPOINT idem_body",
+        })
+    }
+
+    /// Fails if a statement of this transaction failed before, where the server takes no further one then.
+    fn probe(&mut self) -> impl Future<Output = QueryResult<()>> + Send {
+        self.batch("SELECT 1")
+    }
 
     /// Opens a transaction, stating its isolation level.
     fn begin(&mut self, begin: Begin) -> impl Future<Output = QueryResult<()>> + Send;

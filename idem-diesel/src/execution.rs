@@ -155,11 +155,11 @@ impl<'c, C: IdempotentConnection, A: Answer> Execution<'c, C, A> {
     /// # Cancellation
     ///
     /// As for [`begin`]: a dropped future changes nothing once the execution is dropped, too.
-    pub fn transition<'e, S>(
-        &'e mut self,
+    pub fn transition<S>(
+        &mut self,
         transition: Transition<S>,
         id: impl EntityKey,
-    ) -> Run<'e, C, Result<(), Error>>
+    ) -> Run<'_, C, Result<(), Error>>
     where
         S: StateColumn,
     {

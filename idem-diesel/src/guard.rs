@@ -17,7 +17,7 @@
 use std::time::{Duration, Instant};
 
 use diesel::result::{DatabaseErrorKind, Error as DieselError};
-use idem_core::answer::{End as AnswerEnd, StoredAnswer};
+use idem_core::answer::StoredAnswer;
 use idem_core::decide::{Call, Decision, Lapsed};
 use idem_core::limits::RETRY_AFTER;
 use idem_core::{
@@ -38,11 +38,6 @@ const MAX_ROUNDS: u32 = 32;
 
 /// How often a row that was there and then was not is looked for within one round.
 const MAX_READS: u32 = 4;
-
-/// The savepoint around the body. Diesel's own are called otherwise.
-const SAVEPOINT: &str = "SAVEPOINT idem_body";
-const RELEASE: &str = "RELEASE SAVEPOINT idem_body";
-const ROLLBACK_TO: &str = "ROLLBACK TO SAVEPOINT idem_body";
 
 /// A call, before anything was sent for it.
 pub(crate) struct Request {
@@ -149,7 +144,7 @@ async fn try_begin<C: IdempotentConnection>(
     };
     let has_savepoint = request.may_fail || <C::Inner as Driver>::Dialect::ALWAYS_SAVEPOINT;
     if has_savepoint {
-        transaction.inner().batch(SAVEPOINT).await?;
+        transaction.inner().open_body().await?;
     }
     let running = Running {
         operation: request.operation,
@@ -219,10 +214,9 @@ impl Claiming<'_> {
         let deadline = Deadline::after(self.operation.policy().get_wait());
         if <C::Inner as Driver>::Dialect::READS_BEFORE_BEGIN && !transaction.is_joined() {
             let found = self.read(transaction).await?;
-            match self.decide(&found)? {
-                Decision::Replay(answer) => return Ok(Step::Replay(answer.clone())),
-                // It writes, so it is decided again under the write lock.
-                _ => {}
+            // Everything else writes, so it is decided again under the write lock.
+            if let Decision::Replay(answer) = self.decide(&found)? {
+                return Ok(Step::Replay(answer.clone()));
             }
         }
         let mut begin = Begin::AtOnce;
@@ -409,18 +403,14 @@ async fn store<C: IdempotentConnection>(
         Levels::Fewer => return Err(ErrorKind::RecordLost.into()),
     }
     if running.has_savepoint {
-        let text = match answer.end() {
-            AnswerEnd::Completed => RELEASE,
-            AnswerEnd::Failed => ROLLBACK_TO,
-        };
-        if let Err(error) = transaction.inner().batch(text).await {
+        let closed = transaction.inner().close_body(answer.end()).await;
+        if let Err(error) = closed {
             return Err(why_refused(transaction, error).await);
         }
     }
     let Some(claimed) = &running.claimed else {
         // Nothing is stored, but a statement that failed in the body must still come to light.
-        let probed = transaction.inner().batch("SELECT 1").await;
-        return match probed {
+        return match transaction.inner().probe().await {
             Ok(()) => Ok(()),
             Err(error) => Err(why_refused(transaction, error).await),
         };
@@ -453,7 +443,7 @@ async fn why_refused<C: IdempotentConnection>(
         error => match kind_of(error) {
             ErrorKind::Database => {
                 // A transaction in which a statement failed takes no other; where none is open any more, one is taken.
-                if transaction.inner().batch("SELECT 1").await.is_ok() {
+                if transaction.inner().probe().await.is_ok() {
                     ErrorKind::RecordLost
                 } else {
                     ErrorKind::StatementFailed

@@ -1,5 +1,11 @@
 //! What the attribute writes: calls of these functions, and nothing of the protocol.
 
+#![expect(
+    clippy::missing_errors_doc,
+    clippy::needless_pass_by_value,
+    reason = "called by generated code, which hands over what it has and returns what it gets"
+)]
+
 use idem_core::answer::Answer;
 use idem_core::request_hash::Encoder;
 use idem_core::{Intent, Operation, RequestHash};

@@ -1,4 +1,4 @@
-//! (the crate documentation is the README)
+#![doc = include_str!("../../README.md")]
 
 pub mod connection;
 mod dialect;
@@ -24,7 +24,117 @@ pub use idem_core::{
     RequestHash, Retention, StateMachine, StoredAnswer, Tenant, Transition, Verdict, answer,
     decide, limits, request_hash, state_machine,
 };
-pub use idem_macros::{RequestHash, StateMachine, idempotent};
+
+/// Derives the request hash of a command; see the trait [`RequestHash`](trait@RequestHash) for what counts and for its attributes.
+///
+/// ```
+/// use idem_diesel::{RequestDigest, RequestHash};
+///
+/// #[derive(RequestHash)]
+/// struct Pay {
+///     order_id: i64,
+///     note: Option<String>,
+///     #[request_hash(skip)]
+///     trace_id: String,
+/// }
+///
+/// let pay = |trace_id: &str| Pay { order_id: 7, note: None, trace_id: trace_id.to_owned() };
+/// assert_eq!(RequestDigest::of(&pay("a"))?, RequestDigest::of(&pay("b"))?);
+/// # Ok::<(), idem_diesel::HashError>(())
+/// ```
+pub use idem_macros::RequestHash;
+
+/// Derives the states of an entity and the transitions between them.
+///
+/// On the enum, `#[state_machine(…)]`, all optional:
+///
+/// | word | meaning |
+/// |---|---|
+/// | `table = orders, column = status` | where the state is stored; gives the Diesel mapping, `transition(…)` and [`ApplyTransition`] |
+/// | `key(tenant_id, order_id)` | the columns that select one entity; `id` if left out |
+/// | `sql_type = path` | the column is a native enum of this Diesel type; text if left out |
+/// | `rename_all = "…"` | how a state's name is stored; `snake_case` if left out |
+/// | `crate = path` | where this library is, if it was renamed |
+///
+/// On each state, `#[state(…)]`: `initial` on one of them, `to(A, B)` with the states that may follow, or `terminal`, and
+/// `rename = "…"` for its stored text. A state that cannot be reached, and one that is not there, do not compile.
+///
+/// ```
+/// use idem_diesel::StateMachine;
+///
+/// #[derive(Debug, Clone, Copy, PartialEq, Eq, StateMachine)]
+/// enum OrderStatus {
+///     #[state(initial, to(Paid, Cancelled))]
+///     Pending,
+///     #[state(terminal)]
+///     Paid,
+///     #[state(terminal, rename = "gone")]
+///     Cancelled,
+/// }
+///
+/// assert!(OrderStatus::Pending.can_become(OrderStatus::Paid));
+/// assert_eq!(OrderStatus::Cancelled.name(), "gone");
+/// ```
+pub use idem_macros::StateMachine;
+
+/// Makes a handler idempotent: its effects and its answer commit together, once for each intent.
+///
+/// The function stays as it is written: its signature is the one that is called, and its body returns the declared type. One
+/// parameter is the connection (the only `&mut` besides `self`, or `conn = name`), one the intent (by its type, or `intent = name`);
+/// all others are the request. Inside the body the connection is in the transaction, and the intent is a [`BoundIntent`].
+///
+/// | word | meaning |
+/// |---|---|
+/// | `scope = "orders.pay"` | the operation's stable name: part of every stored key, so it outlives renames of the function |
+/// | `ttl = "48h"`, `ttl = PATH` | how long the answer is kept: a literal (`s`, `m`, `h`, `d`, `w`), or a `const` [`Retention`] |
+/// | `short_ttl = "reason"` | why less than 24 h is enough; without it that does not compile |
+/// | `transition(A => B, id = expr)` | the entity `id` goes from `A` to `B` before the body; `A1 \| A2 => B` from one of several |
+/// | `policy = PATH` | a `const` [`Policy`]: waiting, late retries, limits |
+/// | `conn = name`, `intent = name` | which parameters these are, where it cannot be seen |
+/// | `crate = path` | where this library is, if it was renamed |
+///
+/// On a parameter: `#[idempotent(skip)]` is not part of the request; `#[idempotent(name = "…")]` is its name in the hash, for
+/// patterns and renamed parameters. One request parameter is hashed as it is, several as a struct with these names.
+///
+/// It returns `Result<A, E>`: `A` is a serde type, an [`Outcome`], or a [`Verdict`]; `E` has `From<idem_diesel::Error>`.
+///
+/// ```
+/// use diesel::prelude::*;
+/// use idem_diesel::{Error, IdempotencyKey, Intent, Late, Outcome, Policy, Tenant, idempotent};
+///
+/// const LATE: Policy = Policy::new().late(Late::Execute);
+///
+/// #[idempotent(scope = "notes.add", ttl = "7d", policy = LATE)]
+/// fn add(
+///     db: &mut SqliteConnection,
+///     intent: &Intent,
+///     text: &str,
+///     #[idempotent(skip)] trace_id: &str,
+/// ) -> Result<Outcome<usize>, Error> {
+///     let _ = trace_id;
+///     let query = diesel::sql_query("INSERT INTO notes VALUES (?)").bind::<diesel::sql_types::Text, _>(text);
+///     Ok(query.execute(db)?.into())
+/// }
+///
+/// # let mut db = SqliteConnection::establish(":memory:")?;
+/// # idem_diesel::ensure_schema(&mut db)?;
+/// # diesel::sql_query("CREATE TABLE notes (text TEXT)").execute(&mut db)?;
+/// let intent = Intent::new(Tenant::of("acme", "alice")?, IdempotencyKey::new("note-1")?);
+/// assert!(!add(&mut db, &intent, "hello", "trace 1")?.is_replayed());
+/// assert!(add(&mut db, &intent, "hello", "trace 2")?.is_replayed());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+///
+/// What the body returns, after everything was rolled back; or an [`Error`] made into `E`: see [`ErrorKind`] for each.
+///
+/// # Cancellation
+///
+/// Dropping the future of an `async fn` rolls back and frees the key, as [`begin`] says; once COMMIT is on the wire, everything may
+/// have happened, and the same key finds out. A panic in the body is the same as a drop.
+pub use idem_macros::idempotent;
+
 pub use migrations::{check_schema, ensure_schema};
 pub use transition::{ApplyTransition, EntityKey, StateColumn};
 

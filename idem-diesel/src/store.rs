@@ -131,7 +131,7 @@ mod tests {
             Tenant::shared("acme").unwrap(),
             IdempotencyKey::new("k").unwrap(),
         );
-        assert_eq!(RowKey::of(&intent.bind("orders.pay")).lock(), 1206090683);
+        assert_eq!(RowKey::of(&intent.bind("orders.pay")).lock(), 1_206_090_683);
         assert_ne!(
             RowKey::of(&intent.bind("orders.pay")).lock(),
             RowKey::of(&intent.bind("orders.pa")).lock()

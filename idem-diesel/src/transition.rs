@@ -304,19 +304,19 @@ pub trait ApplyTransition {
     /// # Cancellation
     ///
     /// One statement: a dropped future has changed the state or has not, and the transaction around it decides.
-    fn apply<'c, C: IdempotentConnection>(
+    fn apply<C: IdempotentConnection>(
         self,
-        db: &'c mut C,
+        db: &mut C,
         id: impl EntityKey,
-    ) -> Run<'c, C, Result<(), Error>>;
+    ) -> Run<'_, C, Result<(), Error>>;
 }
 
 impl<S: StateColumn> ApplyTransition for Transition<S> {
-    fn apply<'c, C: IdempotentConnection>(
+    fn apply<C: IdempotentConnection>(
         self,
-        db: &'c mut C,
+        db: &mut C,
         id: impl EntityKey,
-    ) -> Run<'c, C, Result<(), Error>> {
+    ) -> Run<'_, C, Result<(), Error>> {
         let key = id.into_values();
         C::Flavor::run(async move { advance(db.inner(), &self, key).await })
     }
