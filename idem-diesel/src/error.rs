@@ -109,14 +109,12 @@ impl From<Error> for DieselError {
         let kind = error.kind().clone();
         let carried =
             |error: idem_core::Error| Self::QueryBuilderError(Box::new(Error::from(error)));
-        match error.into_core().into_source().map(
-            <(dyn std::error::Error + std::marker::Send + std::marker::Sync + 'static)>::downcast::<
-                Self,
-            >,
-        ) {
-            Some(Ok(original)) => *original,
-            Some(Err(other)) => carried(idem_core::Error::new(kind).with_source(other)),
-            None => carried(kind.into()),
+        let Some(source) = error.into_core().into_source() else {
+            return carried(kind.into());
+        };
+        match source.downcast::<Self>() {
+            Ok(original) => *original,
+            Err(other) => carried(idem_core::Error::new(kind).with_source(other)),
         }
     }
 }

@@ -35,7 +35,7 @@ on_every_backend! {
         assert_eq!(place.records(), 1);
     }
 
-    async fn another_request_under_the_same_key_is_refused_and_changes_nothing<B: Backend>() {
+    async fn case_c10_another_request_under_the_same_key_is_refused_and_changes_nothing<B: Backend>() {
         let place = B::place();
         let mut conn = B::connect(&place).await;
         let first = B::create_order(&mut conn, &intent("k"), &ORDER).await.unwrap();
@@ -158,5 +158,44 @@ on_every_backend! {
         assert_eq!(retry.get(), paid.get());
         assert_eq!(retry.get().status, "paid");
         assert_eq!(place.text("SELECT status FROM orders").as_deref(), Some("refunded"));
+    }
+
+    async fn case_j1_two_commands_cannot_both_leave_one_state<B: Backend>() {
+        let place = B::place();
+        let mut conn = B::connect(&place).await;
+        let order_id = B::create_order(&mut conn, &intent("k"), &ORDER).await.unwrap().get().id;
+        let gate = Arc::new(Gate::closed());
+        let pay = {
+            let (mut conn, gate) = (B::connect(&place).await, Arc::clone(&gate));
+            tokio::spawn(async move {
+                B::pay_order(&mut conn, &intent("pay"), &ChangeOrder { order_id }, &gate).await
+            })
+        };
+        gate.wait_until_entered();
+        let cancel = tokio::spawn(async move {
+            B::cancel_order(&mut conn, &intent("cancel"), &ChangeOrder { order_id }).await
+        });
+        gate.release();
+        assert!(!pay.await.unwrap().unwrap().is_replayed());
+        let refused = kind(cancel.await.unwrap());
+        assert_eq!(refused, ErrorKind::IllegalTransition { current: "paid".into(), to: "cancelled" });
+        assert_eq!(place.text("SELECT status FROM orders").as_deref(), Some("paid"));
+        assert_eq!(place.number("SELECT count(*) FROM payments"), 1);
+        assert_eq!(place.number("SELECT count(*) FROM api_idempotency WHERE idempotency_key = 'cancel'"), 0);
+    }
+
+    async fn a_committed_call_whose_answer_was_lost_is_replayed<B: Backend>() {
+        let place = B::place();
+        // The server commits; whoever called is gone before the answer arrives, and its connection with it.
+        let mut conn = B::connect(&place).await;
+        let call = tokio::spawn(async move {
+            B::create_order(&mut conn, &intent("k"), &ORDER).await.map(drop)
+        });
+        call.await.unwrap().unwrap();
+
+        let mut conn = B::connect(&place).await;
+        let retry = B::create_order(&mut conn, &intent("k"), &ORDER).await.unwrap();
+        assert!(retry.is_replayed());
+        assert_eq!(place.number("SELECT count(*) FROM orders"), 1);
     }
 }
