@@ -191,32 +191,32 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn survives<A: Answer + PartialEq + std::fmt::Debug>(answer: A, body: &str, end: End) {
+    fn survives<A: Answer + PartialEq + std::fmt::Debug>(answer: &A, body: &str, end: End) {
         let stored = answer.encode().unwrap();
         assert_eq!(std::str::from_utf8(stored.body()).unwrap(), body);
         assert_eq!(stored.end(), end);
-        assert_eq!(A::decode(&stored, Origin::Executed).unwrap(), answer);
+        assert_eq!(&A::decode(&stored, Origin::Executed).unwrap(), answer);
     }
 
     #[test]
     fn empty_answers_are_answers() {
-        survives((), "null", End::Completed);
-        survives(None::<u8>, "null", End::Completed);
-        survives(String::new(), "\"\"", End::Completed);
-        survives(Vec::<u8>::new(), "[]", End::Completed);
-        survives(serde_json::json!({}), "{}", End::Completed);
+        survives(&(), "null", End::Completed);
+        survives(&None::<u8>, "null", End::Completed);
+        survives(&String::new(), "\"\"", End::Completed);
+        survives(&Vec::<u8>::new(), "[]", End::Completed);
+        survives(&serde_json::json!({}), "{}", End::Completed);
     }
 
     #[test]
     fn a_verdict_keeps_which_end_it_is() {
-        survives(Verdict::<u8, String>::Completed(1), "1", End::Completed);
+        survives(&Verdict::<u8, String>::Completed(1), "1", End::Completed);
         survives(
-            Verdict::<u8, String>::Failed("declined".into()),
+            &Verdict::<u8, String>::Failed("declined".into()),
             "\"declined\"",
             End::Failed,
         );
         survives(
-            Outcome::Executed(Verdict::<(), u8>::Failed(3)),
+            &Outcome::Executed(Verdict::<(), u8>::Failed(3)),
             "3",
             End::Failed,
         );

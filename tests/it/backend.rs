@@ -157,8 +157,6 @@ pub const PERFORM: Operation = Operation::new("tests.perform", Retention::litera
 pub trait Backend: Sized + Send + Sync + 'static {
     type Conn: IdempotentConnection + Send + 'static;
 
-    fn is_async() -> bool;
-
     fn is_postgres() -> bool {
         Self::place().is_postgres()
     }
@@ -460,10 +458,6 @@ macro_rules! backend {
         impl Backend for $backend {
             type Conn = $conn;
 
-            fn is_async() -> bool {
-                stringify!($($asyncness)?) == "async"
-            }
-
             fn place() -> Place {
                 $place.with_tables()
             }
@@ -588,8 +582,9 @@ macro_rules! on_every_backend {
         mod $name {
             #[allow(unused_imports, reason = "not every body needs every name of its file")]
             use super::*;
+            use crate::backend::Backend;
 
-            async fn body<$backend: crate::backend::Backend>() $body
+            async fn body<$backend: Backend>() $body
 
             #[test]
             fn sqlite_sync() {

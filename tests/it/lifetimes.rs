@@ -2,7 +2,7 @@
 
 use idem_diesel::{ErrorKind, Late, Operation, Policy, Retention};
 
-use crate::backend::{Backend, PERFORM, intent, kind, on_every_backend};
+use crate::backend::{PERFORM, intent, kind, on_every_backend};
 use crate::shop::{Gate, Script};
 
 const TWO_SECONDS: Operation = Operation::new("tests.brief", Retention::literal("2s"));

@@ -83,7 +83,7 @@ pub enum ShopError {
 impl ShopError {
     /// What the library said.
     pub fn kind(&self) -> Option<&idem_diesel::ErrorKind> {
-        idem_diesel::Error::find(self).map(|error| error.kind())
+        Some(idem_diesel::Error::find(self)?.kind())
     }
 }
 
