@@ -1,4 +1,14 @@
 //! What a handler answers, and how the answer is kept.
+//!
+//! ```
+//! use idem_core::Verdict;
+//! use idem_core::answer::{Answer, Origin};
+//!
+//! let declined: Verdict<u64, String> = Verdict::Failed("declined".into());
+//! let stored = declined.encode()?;
+//! assert_eq!(Verdict::decode(&stored, Origin::Replayed)?, declined);
+//! # Ok::<(), idem_core::Error>(())
+//! ```
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -7,6 +17,16 @@ use crate::error::{Error, ErrorKind};
 use crate::outcome::{Outcome, Verdict};
 
 /// How a call ended.
+///
+/// ```
+/// use idem_core::Verdict;
+/// use idem_core::answer::{Answer, End};
+///
+/// let declined: Verdict<u64, String> = Verdict::Failed("declined".into());
+/// assert_eq!(declined.encode()?.end(), End::Failed);
+/// assert_eq!(7_u64.encode()?.end(), End::Completed);
+/// # Ok::<(), idem_core::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum End {
     /// With a result.
@@ -16,6 +36,14 @@ pub enum End {
 }
 
 /// An answer as the database keeps it: bytes, and how to read them.
+///
+/// ```
+/// use idem_core::Answer;
+///
+/// let stored = ("order-17", 500).encode()?;
+/// assert_eq!((stored.codec(), stored.body()), ("json", &br#"["order-17",500]"#[..]));
+/// # Ok::<(), idem_core::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredAnswer {
     end: End,
@@ -28,11 +56,28 @@ const JSON: &str = "json";
 
 impl StoredAnswer {
     /// An answer in JSON.
+    ///
+    /// ```
+    /// use idem_core::StoredAnswer;
+    /// use idem_core::answer::{Answer, End};
+    ///
+    /// assert_eq!(7_u64.encode()?, StoredAnswer::json(End::Completed, b"7".to_vec()));
+    /// # Ok::<(), idem_core::Error>(())
+    /// ```
     pub fn json(end: End, body: Vec<u8>) -> Self {
         Self::new(end, JSON, body)
     }
 
     /// An answer as it was read from the database.
+    ///
+    /// ```
+    /// use idem_core::answer::{Answer, End, Origin};
+    /// use idem_core::{ErrorKind, StoredAnswer};
+    ///
+    /// let row = StoredAnswer::new(End::Completed, "a codec of tomorrow", b"7".to_vec());
+    /// let error = u64::decode(&row, Origin::Replayed).unwrap_err();
+    /// assert!(matches!(error.kind(), ErrorKind::Undecodable { .. }));
+    /// ```
     pub fn new(end: End, codec: impl Into<String>, body: Vec<u8>) -> Self {
         Self {
             end,
@@ -42,22 +87,56 @@ impl StoredAnswer {
     }
 
     /// How the call ended.
+    ///
+    /// ```
+    /// use idem_core::StoredAnswer;
+    /// use idem_core::answer::End;
+    ///
+    /// let row = StoredAnswer::json(End::Failed, br#""declined""#.to_vec());
+    /// assert_eq!(row.end(), End::Failed);
+    /// ```
     pub fn end(&self) -> End {
         self.end
     }
 
     /// How the bytes are to be read.
+    ///
+    /// ```
+    /// use idem_core::Answer;
+    ///
+    /// assert_eq!("paid".to_owned().encode()?.codec(), "json");
+    /// # Ok::<(), idem_core::Error>(())
+    /// ```
     pub fn codec(&self) -> &str {
         &self.codec
     }
 
     /// The bytes, as they were stored.
+    ///
+    /// ```
+    /// use idem_core::{Answer, Verdict};
+    ///
+    /// // Which of the two ends it is does not stand in the bytes.
+    /// let [paid, declined] = [Verdict::Completed(402), Verdict::Failed(402)];
+    /// assert_eq!(paid.encode()?.body(), declined.encode()?.body());
+    /// # Ok::<(), idem_core::Error>(())
+    /// ```
     pub fn body(&self) -> &[u8] {
         &self.body
     }
 }
 
 /// Which call an answer is for.
+///
+/// ```
+/// use idem_core::Outcome;
+/// use idem_core::answer::{Answer, Origin};
+///
+/// let stored = 7_u64.encode()?;
+/// assert_eq!(Outcome::decode(&stored, Origin::Executed)?, Outcome::Executed(7_u64));
+/// assert!(Outcome::<u64>::decode(&stored, Origin::Replayed)?.is_replayed());
+/// # Ok::<(), idem_core::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
     /// The one that executed.
@@ -93,12 +172,37 @@ pub trait Answer: Sized {
 
     /// The bytes to store.
     ///
+    /// ```
+    /// use std::collections::BTreeMap;
+    /// use idem_core::{Answer, ErrorKind};
+    ///
+    /// assert_eq!(Some("paid".to_owned()).encode()?.body(), br#""paid""#);
+    ///
+    /// // JSON names members by text, so a map with another key has no JSON form.
+    /// let error = BTreeMap::from([((1, 2), 3)]).encode().unwrap_err();
+    /// assert!(matches!(error.kind(), ErrorKind::NotReplayable { .. }));
+    /// # Ok::<(), idem_core::Error>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// [`NotReplayable`](ErrorKind::NotReplayable) when the value has no JSON form.
     fn encode(&self) -> Result<StoredAnswer, Error>;
 
     /// The value of stored bytes.
+    ///
+    /// ```
+    /// use idem_core::answer::{Answer, Origin};
+    /// use idem_core::{ErrorKind, Verdict};
+    ///
+    /// let stored = Verdict::<u64, String>::Failed("declined".into()).encode()?;
+    /// assert!(Verdict::<u64, String>::decode(&stored, Origin::Replayed)?.is_failed());
+    ///
+    /// // A final failure is never read as a success, even by a type that its bytes would fit.
+    /// let error = String::decode(&stored, Origin::Replayed).unwrap_err();
+    /// assert!(matches!(error.kind(), ErrorKind::Undecodable { .. }));
+    /// # Ok::<(), idem_core::Error>(())
+    /// ```
     ///
     /// # Errors
     ///

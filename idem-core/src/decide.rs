@@ -1,4 +1,24 @@
 //! The policy: what a call may do, given what its key holds.
+//!
+//! ```
+//! use std::time::SystemTime;
+//! use idem_core::decide::{Call, Decision, Lapsed, Rejection};
+//! use idem_core::{Answer, Late, Record, RecordState, RequestDigest, decide};
+//!
+//! let [paid, other] = [RequestDigest::of(&("order-17", 500))?, RequestDigest::of(&("order-17", 600))?];
+//! let record = Record {
+//!     request_hash: paid,
+//!     state: RecordState::Retained(().encode()?),
+//!     attempt: 1,
+//!     expires_at: SystemTime::now(),
+//! };
+//! let call = Call { request_hashes: &[other], late: Late::Reject, lapsed: Lapsed::Park };
+//! assert_eq!(
+//!     decide(Some(&record), &call, SystemTime::UNIX_EPOCH),
+//!     Decision::Reject(Rejection::Mismatch),
+//! );
+//! # Ok::<(), idem_core::Error>(())
+//! ```
 
 use std::time::{Duration, SystemTime};
 
@@ -8,6 +28,16 @@ use crate::record::{Record, RecordState, Writer};
 use crate::request_hash::RequestDigest;
 
 /// What a call brings to the decision.
+///
+/// ```
+/// use idem_core::decide::{Call, Lapsed};
+/// use idem_core::{Late, RequestDigest};
+///
+/// let hashes = [RequestDigest::of(&("order-17", 500))?];
+/// let call = Call { request_hashes: &hashes, late: Late::default(), lapsed: Lapsed::default() };
+/// assert_eq!((call.late, call.lapsed), (Late::Reject, Lapsed::Park));
+/// # Ok::<(), idem_core::HashError>(())
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct Call<'a> {
     /// The hash of its request under every scheme this build knows, the current one first.
@@ -19,6 +49,26 @@ pub struct Call<'a> {
 }
 
 /// What happens to a call whose lease is over.
+///
+/// ```
+/// use std::time::SystemTime;
+/// use idem_core::decide::{Call, Decision, Lapsed, Rejection, decide};
+/// use idem_core::{Late, Lease, Record, RecordState, RequestDigest, Writer};
+///
+/// let now = SystemTime::now();
+/// let hashes = [RequestDigest::of(&17)?];
+/// let lease = Lease { owner: "worker 3".into(), expires_at: now };
+/// let abandoned = Record {
+///     request_hash: hashes[0].clone(),
+///     state: RecordState::Pending { writer: Writer::Committed, lease: Some(lease) },
+///     attempt: 1,
+///     expires_at: now,
+/// };
+/// let with = |lapsed| decide(Some(&abandoned), &Call { request_hashes: &hashes, late: Late::Reject, lapsed }, now);
+/// assert_eq!(with(Lapsed::TakeOver), Decision::TakeOver { attempt: 2 });
+/// assert_eq!(with(Lapsed::Park), Decision::Reject(Rejection::Parked));
+/// # Ok::<(), idem_core::HashError>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Lapsed {
     /// The next caller goes on as the next attempt.
@@ -29,6 +79,26 @@ pub enum Lapsed {
 }
 
 /// What happens next.
+///
+/// ```
+/// use std::time::{Duration, SystemTime};
+/// use idem_core::decide::{Call, Decision, Lapsed, decide};
+/// use idem_core::{Answer, Late, Record, RecordState, RequestDigest};
+///
+/// let now = SystemTime::now();
+/// let hashes = [RequestDigest::of(&17)?];
+/// let call = Call { request_hashes: &hashes, late: Late::Reject, lapsed: Lapsed::Park };
+/// let answer = "paid".to_owned().encode()?;
+/// let record = Record {
+///     request_hash: hashes[0].clone(),
+///     state: RecordState::Retained(answer.clone()),
+///     attempt: 1,
+///     expires_at: now + Duration::from_secs(60),
+/// };
+/// assert_eq!(decide(None, &call, now), Decision::Execute);
+/// assert_eq!(decide(Some(&record), &call, now), Decision::Replay(&answer));
+/// # Ok::<(), idem_core::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decision<'r> {
     /// The key is new: run the handler.
@@ -50,6 +120,16 @@ pub enum Decision<'r> {
 }
 
 /// Why nothing may run.
+///
+/// ```
+/// use idem_core::decide::Rejection;
+/// use idem_core::{Advice, Error, ErrorKind};
+///
+/// // Each becomes the kind of error that has its name.
+/// let error = Error::from(Rejection::Orphaned);
+/// assert_eq!(error.kind(), &ErrorKind::Orphaned);
+/// assert_eq!(error.advice(), Advice::AskOperator);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rejection {
     /// The call is running inside itself.

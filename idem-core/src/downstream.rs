@@ -1,4 +1,15 @@
 //! The keys under which a handler calls other systems.
+//!
+//! ```
+//! use idem_core::{IdempotencyKey, Intent, Tenant};
+//!
+//! // Customers choose their keys for themselves, so two of them may choose one; towards Stripe they still differ.
+//! let [acme, zeta] = ["acme", "zeta"].map(Tenant::shared);
+//! let key = IdempotencyKey::new("order-17")?;
+//! let of = |tenant| Intent::new(tenant, key.clone()).bind("orders.pay").downstream("stripe.charge");
+//! assert_ne!(of(acme?), of(zeta?));
+//! # Ok::<(), idem_core::Invalid>(())
+//! ```
 
 use std::fmt;
 
@@ -10,7 +21,8 @@ use crate::key::{hex, update_with_length};
 /// An idempotency key for a call that a handler makes to another system.
 ///
 /// 35 visible ASCII bytes: `d1-` and 128 bits of a SHA-256 over tenant, operation, key and name, in hexadecimal. That fits
-/// every published token: Stripe (255), PayPal (108), Adyen and Amazon EC2 (64), Square payments (45), Amazon ECS (36).
+/// what Stripe (255), PayPal (108), Adyen and Amazon EC2 (64), Square payments (45) and Amazon ECS (36) publish as the
+/// longest key or client token; see [`MAX_DOWNSTREAM_BYTES`](crate::limits::MAX_DOWNSTREAM_BYTES).
 /// Equal intent, operation and name give the equal key on every attempt and machine; `d1` changes when the rule would.
 ///
 /// ```
@@ -42,6 +54,15 @@ impl DownstreamKey {
     }
 
     /// The key as it is sent.
+    ///
+    /// ```
+    /// use idem_core::{IdempotencyKey, Intent, Tenant};
+    ///
+    /// let intent = Intent::new(Tenant::shared("acme")?, IdempotencyKey::new("order-17")?).bind("orders.pay");
+    /// let key = intent.downstream("stripe.charge");
+    /// assert_eq!(("Idempotency-Key", key.as_str()), ("Idempotency-Key", &*key.to_string()));
+    /// # Ok::<(), idem_core::Invalid>(())
+    /// ```
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -1,4 +1,13 @@
 //! What one caller means to do once.
+//!
+//! ```
+//! use idem_core::{IdempotencyKey, Intent, Tenant};
+//!
+//! let again = || Ok(Intent::new(Tenant::of("acme", "alice")?, IdempotencyKey::new("order-17")?));
+//! let (first, retry): (Intent, Intent) = (again()?, again()?);
+//! assert_eq!(first, retry);
+//! # Ok::<(), idem_core::Invalid>(())
+//! ```
 
 use std::ops::Deref;
 
@@ -23,21 +32,57 @@ pub struct Intent {
 
 impl Intent {
     /// The intent of `tenant` under `key`.
+    ///
+    /// ```
+    /// use idem_core::{IdempotencyKey, Intent, Tenant};
+    ///
+    /// let key = IdempotencyKey::new("order-17")?;
+    /// let alice = Intent::new(Tenant::of("acme", "alice")?, key.clone());
+    /// let bob = Intent::new(Tenant::of("acme", "bob")?, key);
+    /// assert_ne!(alice, bob);
+    /// # Ok::<(), idem_core::Invalid>(())
+    /// ```
     pub fn new(tenant: Tenant, key: IdempotencyKey) -> Self {
         Self { tenant, key }
     }
 
     /// Who owns the key.
+    ///
+    /// ```
+    /// use idem_core::{IdempotencyKey, Intent, Tenant};
+    ///
+    /// let intent = Intent::new(Tenant::of("acme", "alice")?, IdempotencyKey::new("order-17")?);
+    /// assert_eq!(intent.tenant().as_str(), "acme/alice");
+    /// # Ok::<(), idem_core::Invalid>(())
+    /// ```
     pub fn tenant(&self) -> &Tenant {
         &self.tenant
     }
 
     /// The key.
+    ///
+    /// ```
+    /// use idem_core::{IdempotencyKey, Intent, Tenant};
+    ///
+    /// let intent = Intent::new(Tenant::of("acme", "alice")?, IdempotencyKey::new("order-17")?);
+    /// assert_eq!(intent.key().to_string(), "order-17");
+    /// # Ok::<(), idem_core::Invalid>(())
+    /// ```
     pub fn key(&self) -> &IdempotencyKey {
         &self.key
     }
 
     /// The intent inside the operation that carries it out. The attribute does this for the body.
+    ///
+    /// ```
+    /// use idem_core::{IdempotencyKey, Intent, Tenant};
+    ///
+    /// // The same intent in two operations: two records, and other keys for whatever they call.
+    /// let intent = Intent::new(Tenant::shared("acme")?, IdempotencyKey::new("order-17")?);
+    /// let [pay, refund] = ["orders.pay", "orders.refund"].map(|operation| intent.bind(operation));
+    /// assert_ne!(pay.downstream("stripe"), refund.downstream("stripe"));
+    /// # Ok::<(), idem_core::Invalid>(())
+    /// ```
     pub fn bind(&self, operation: &'static str) -> BoundIntent {
         BoundIntent {
             intent: self.clone(),
@@ -49,6 +94,16 @@ impl Intent {
 /// An intent together with the operation that carries it out: what the body of a handler sees.
 ///
 /// It derefs to [`Intent`] and derives the keys of downstream calls.
+///
+/// ```
+/// use idem_core::{IdempotencyKey, Intent, Tenant};
+///
+/// let intent = Intent::new(Tenant::shared("acme")?, IdempotencyKey::new("order-17")?);
+/// let bound = intent.bind("orders.pay");
+/// assert_eq!(*bound, intent);
+/// assert_eq!(bound.key().as_str(), "order-17");
+/// # Ok::<(), idem_core::Invalid>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct BoundIntent {
     intent: Intent,
@@ -57,6 +112,14 @@ pub struct BoundIntent {
 
 impl BoundIntent {
     /// The operation's name.
+    ///
+    /// ```
+    /// use idem_core::{IdempotencyKey, Intent, Tenant};
+    ///
+    /// let intent = Intent::new(Tenant::shared("acme")?, IdempotencyKey::new("order-17")?);
+    /// assert_eq!(intent.bind("orders.pay").operation(), "orders.pay");
+    /// # Ok::<(), idem_core::Invalid>(())
+    /// ```
     pub fn operation(&self) -> &'static str {
         self.operation
     }

@@ -1,4 +1,16 @@
 //! A name that cannot be one: which, and what is wrong with it.
+//!
+//! ```
+//! use idem_core::{Advice, Error, IdempotencyKey};
+//!
+//! fn key_of_header(text: &str) -> Result<IdempotencyKey, Error> {
+//!     Ok(IdempotencyKey::new(text)?)
+//! }
+//!
+//! let error = key_of_header("").unwrap_err();
+//! assert_eq!(error.advice(), Advice::ChangeRequest);
+//! assert_eq!(std::error::Error::source(&error).map(ToString::to_string), Some("idempotency key is empty".into()));
+//! ```
 
 use std::fmt;
 
@@ -19,6 +31,15 @@ pub struct Invalid {
 }
 
 /// What is wrong with the value.
+///
+/// ```
+/// use idem_core::IdempotencyKey;
+/// use idem_core::invalid::Problem;
+///
+/// let problem = |key: &str| IdempotencyKey::new(key).unwrap_err().problem();
+/// assert_eq!(problem("order\t17"), Problem::BadByte { position: 5 });
+/// assert_eq!(problem("order-17 "), Problem::OuterSpace);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Problem {
@@ -46,11 +67,26 @@ impl Invalid {
     }
 
     /// Which value was refused, such as `"idempotency key"`.
+    ///
+    /// ```
+    /// use idem_core::Tenant;
+    ///
+    /// let error = Tenant::of("acme", "").unwrap_err();
+    /// assert_eq!(error.what(), "principal");
+    /// ```
     pub const fn what(&self) -> &'static str {
         self.what
     }
 
     /// What is wrong with it.
+    ///
+    /// ```
+    /// use idem_core::IdempotencyKey;
+    /// use idem_core::invalid::Problem;
+    ///
+    /// let error = IdempotencyKey::new("k".repeat(300)).unwrap_err();
+    /// assert_eq!(error.problem(), Problem::TooLong { bytes: 300, limit: 255 });
+    /// ```
     pub const fn problem(&self) -> Problem {
         self.problem
     }

@@ -1,4 +1,13 @@
 //! The idempotency key: what a caller sends to say "this is the same intent again".
+//!
+//! ```
+//! use idem_core::IdempotencyKey;
+//!
+//! let sent: IdempotencyKey = "8e03978e-40d5-43e8-bc93-6894a57f9324".parse()?;
+//! let of_business_data = IdempotencyKey::from_parts(["invoice-1017", "2026-11"])?;
+//! assert_ne!(sent, of_business_data);
+//! # Ok::<(), idem_core::Invalid>(())
+//! ```
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,6 +20,9 @@ use crate::limits::MAX_KEY_BYTES;
 const WHAT: &str = "idempotency key";
 
 /// 1 to 255 bytes of visible ASCII, with spaces inside but not around.
+///
+/// These are the characters that a string of an HTTP header field can hold (RFC 9651, section 3.3.3), less the spaces around,
+/// which a proxy may drop. For the length see [`MAX_KEY_BYTES`].
 ///
 /// A key names a business intent, not an attempt: every retry of one command sends the same key, a second order sends
 /// another. A request id, a timestamp or a retry counter is not a key, so no clock or number type converts into one.
@@ -29,6 +41,15 @@ pub struct IdempotencyKey(String);
 
 impl IdempotencyKey {
     /// Takes a key as a client sent it.
+    ///
+    /// ```
+    /// use idem_core::IdempotencyKey;
+    ///
+    /// assert!(IdempotencyKey::new("order 17, second try").is_ok());
+    /// assert!(IdempotencyKey::new("").is_err());
+    /// assert!(IdempotencyKey::new(" order 17").is_err());
+    /// assert!(IdempotencyKey::new("k".repeat(256)).is_err());
+    /// ```
     ///
     /// # Errors
     ///
@@ -91,6 +112,14 @@ impl IdempotencyKey {
     }
 
     /// The key as it was sent.
+    ///
+    /// ```
+    /// use idem_core::IdempotencyKey;
+    ///
+    /// // Nothing is trimmed, folded or decoded.
+    /// assert_eq!(IdempotencyKey::new("Order%2017")?.as_str(), "Order%2017");
+    /// # Ok::<(), idem_core::Invalid>(())
+    /// ```
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -9,8 +9,6 @@ use diesel::QueryResult;
 use diesel::backend::Backend;
 use diesel::query_builder::AstPass;
 
-use crate::migrations::Script;
-
 #[cfg(feature = "_pg")]
 mod postgres;
 #[cfg(feature = "_sqlite")]
@@ -95,3 +93,14 @@ impl<T: diesel::query_builder::QueryFragment<diesel::sqlite::Sqlite>> OnSqlite f
 pub trait OnSqlite {}
 #[cfg(not(feature = "_sqlite"))]
 impl<T> OnSqlite for T {}
+
+/// One step of the schema.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Script {
+    /// Its version, which sorts in the order in which the scripts are run.
+    pub version: &'static str,
+    /// What makes it.
+    pub up: &'static str,
+    /// What takes it back.
+    pub down: &'static str,
+}

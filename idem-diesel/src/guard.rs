@@ -4,7 +4,7 @@
 //! 2. It opens a transaction that states its isolation level.
 //! 3. It claims the key: inserts its row unless it is there or somebody is inserting it now. If the row is not won, a second
 //!    statement reads it with a snapshot of its own.
-//! 4. [`decide`] says what follows from record, call and time: execute, take over, replay, or an error.
+//! 4. [`decide`](idem_core::decide()) says what follows from record, call and time: execute, take over, replay, or an error.
 //!    Somebody else holding the key is waited for, with one deadline over all of step 2 to 4.
 //! 5. Execute: a savepoint if the answer may be a final failure, the transition, the body, RELEASE or ROLLBACK TO, the store,
 //!    COMMIT. Replay and errors: ROLLBACK of a transaction that wrote nothing.
@@ -14,30 +14,22 @@
 //!
 //! The functions are written once for all connections; on blocking ones their futures never wait.
 
-use std::time::{Duration, Instant};
-
 use diesel::result::{DatabaseErrorKind, Error as DieselError};
 use idem_core::answer::StoredAnswer;
-use idem_core::decide::{Call, Decision, Lapsed};
 use idem_core::limits::RETRY_AFTER;
 use idem_core::{
     BoundIntent, ErrorKind, Intent, Isolation, Nested, Operation, Policy, RequestDigest,
-    RequestHash, Writer, decide,
+    RequestHash,
 };
 
+use crate::claim::{Claiming, Step};
 use crate::connection::IdempotentConnection;
 use crate::dialect::Dialect;
 use crate::driver::{Begin, Driver};
 use crate::error::{Error, kind_of};
 use crate::migrations::table_exists;
-use crate::store::{Claim, End, Found, Horizons, Read, RowKey, TABLE, TakeOver};
+use crate::store::{End, Horizons, RowKey, TABLE};
 use crate::transaction::{Levels, Transaction};
-
-/// How often a claim starts anew: after waiting, or after a conflict with a concurrent transaction.
-const MAX_ROUNDS: u32 = 32;
-
-/// How often a row that was there and then was not is looked for within one round.
-const MAX_READS: u32 = 4;
 
 /// A call, before anything was sent for it.
 pub(crate) struct Request {
@@ -186,183 +178,6 @@ async fn claim_or_open<C: IdempotentConnection>(
             .into());
         }
     })
-}
-
-/// What one look at a key led to.
-enum Step {
-    Execute {
-        attempt: u32,
-    },
-    Replay(StoredAnswer),
-    /// Somebody else is changing the row now.
-    Contended,
-}
-
-/// What a claim needs to know of its call.
-struct Claiming<'r> {
-    key: RowKey,
-    digest: &'r RequestDigest,
-    operation: &'r Operation,
-}
-
-impl Claiming<'_> {
-    /// Claims the key, waiting for others as long as the policy allows. A transaction is open if and only if the key was won.
-    async fn claim<C: IdempotentConnection>(
-        &self,
-        transaction: &mut Transaction<'_, C>,
-    ) -> Result<Step, Error> {
-        let deadline = Deadline::after(self.operation.policy().get_wait());
-        if <C::Inner as Driver>::Dialect::READS_BEFORE_BEGIN && !transaction.is_joined() {
-            let found = self.read(transaction).await?;
-            // Everything else writes, so it is decided again under the write lock.
-            if let Decision::Replay(answer) = self.decide(&found)? {
-                return Ok(Step::Replay(answer.clone()));
-            }
-        }
-        let mut begin = Begin::AtOnce;
-        for _ in 0..MAX_ROUNDS {
-            if let Err(error) = transaction.open(begin).await {
-                let kind = kind_of(&error);
-                let was_waiting = begin != Begin::AtOnce;
-                if was_waiting && kind != ErrorKind::ConnectionLost {
-                    // The wait was too long, or met a deadlock: the row is read again either way.
-                    begin = Begin::AtOnce;
-                    continue;
-                }
-                return Err(error.into());
-            }
-            match self.look(transaction).await {
-                Ok(won @ Step::Execute { .. }) => return Ok(won),
-                Ok(replay @ Step::Replay(_)) => {
-                    transaction.rollback().await;
-                    return Ok(replay);
-                }
-                Ok(Step::Contended) => {
-                    transaction.rollback().await;
-                    let Some(at_most) = deadline.left() else {
-                        return Ok(Step::Contended);
-                    };
-                    begin = Begin::Waiting {
-                        lock: self.key.lock(),
-                        at_most,
-                    };
-                }
-                Err(error) => {
-                    transaction.rollback().await;
-                    if error.kind() != &ErrorKind::Conflict {
-                        return Err(error);
-                    }
-                    begin = Begin::AtOnce;
-                }
-            }
-        }
-        Ok(Step::Contended)
-    }
-
-    /// One claim inside an open transaction: insert, else read and decide.
-    async fn look<C: IdempotentConnection>(
-        &self,
-        transaction: &mut Transaction<'_, C>,
-    ) -> Result<Step, Error> {
-        for _ in 0..MAX_READS {
-            let claim = Claim {
-                key: self.key.clone(),
-                request_hash: self.digest.to_hex(),
-                horizons: Horizons::of(self.operation.retention()),
-            };
-            if transaction.inner().execute(claim).await? == 1 {
-                return Ok(Step::Execute { attempt: 1 });
-            }
-            let found = self.read(transaction).await?;
-            if found.record.is_none() && !found.is_locked {
-                return Ok(Step::Contended);
-            }
-            match self.decide(&found)? {
-                Decision::Replay(answer) => return Ok(Step::Replay(answer.clone())),
-                // The row went away between the two statements, or it is hidden.
-                Decision::Execute => {}
-                Decision::TakeOver { .. } if !found.is_locked => return Ok(Step::Contended),
-                Decision::TakeOver { attempt } => {
-                    if self.take_over(transaction, attempt).await? {
-                        return Ok(Step::Execute { attempt });
-                    }
-                }
-                Decision::Wait { .. } | Decision::Reject(_) => {
-                    unreachable!("I4: `decide` has made these errors")
-                }
-            }
-        }
-        Err(ErrorKind::RecordHidden.into())
-    }
-
-    async fn read<C: IdempotentConnection>(
-        &self,
-        transaction: &mut Transaction<'_, C>,
-    ) -> Result<Found, Error> {
-        // A transaction that was opened for this call has written nothing before its claim.
-        let writer = if transaction.is_joined() {
-            Writer::ThisTransaction
-        } else {
-            Writer::Committed
-        };
-        let read = Read {
-            key: self.key.clone(),
-        };
-        let row = transaction.inner().read(read).await?;
-        Found::from_row(row, writer).map_err(|malformed| {
-            ErrorKind::SchemaWrong {
-                problem: malformed.0.to_owned(),
-            }
-            .into()
-        })
-    }
-
-    /// Step 4. Whatever lets nothing run is an error.
-    fn decide<'f>(&self, found: &'f Found) -> Result<Decision<'f>, Error> {
-        let call = Call {
-            request_hashes: std::slice::from_ref(self.digest),
-            late: self.operation.policy().get_late(),
-            lapsed: Lapsed::Park,
-        };
-        match decide(found.record.as_ref(), &call, found.now) {
-            Decision::Reject(rejection) => Err(idem_core::Error::from(rejection).into()),
-            Decision::Wait { lease_left } => Err(ErrorKind::InFlight {
-                retry_after: lease_left,
-            }
-            .into()),
-            decision => Ok(decision),
-        }
-    }
-
-    /// Whether the ended row is now this call's, as attempt `attempt`.
-    async fn take_over<C: IdempotentConnection>(
-        &self,
-        transaction: &mut Transaction<'_, C>,
-        attempt: u32,
-    ) -> Result<bool, Error> {
-        let take_over = TakeOver {
-            key: self.key.clone(),
-            seen_attempt: i64::from(attempt) - 1,
-            request_hash: self.digest.to_hex(),
-            horizons: Horizons::of(self.operation.retention()),
-        };
-        Ok(transaction.inner().execute(take_over).await? == 1)
-    }
-}
-
-/// Until when a claim may wait.
-struct Deadline(Option<Instant>);
-
-impl Deadline {
-    fn after(wait: Option<Duration>) -> Self {
-        Self(wait.and_then(|wait| Instant::now().checked_add(wait)))
-    }
-
-    /// How long it is until then; `None` when it is over, or when there is no waiting at all.
-    fn left(&self) -> Option<Duration> {
-        let left = self.0?.saturating_duration_since(Instant::now());
-        (!left.is_zero()).then_some(left)
-    }
 }
 
 /// The end of an execution with an answer: it is stored together with the effects, or nothing is.

@@ -1,5 +1,6 @@
 #![doc = include_str!("../../README.md")]
 
+mod claim;
 pub mod connection;
 mod dialect;
 mod driver;

@@ -17,23 +17,14 @@ use idem_core::ErrorKind;
 use idem_core::limits::DEFAULT_WAIT;
 
 use crate::connection::{Flavor, IdempotentConnection, Run};
+pub use crate::dialect::Script;
+
 use crate::dialect::Dialect;
 use crate::driver::{Begin, Driver};
 use crate::error::Error;
 use crate::store::TABLE;
 use crate::texts::Sql;
 use crate::transaction::Transaction;
-
-/// One step of the schema.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Script {
-    /// Its version, which sorts in the order in which the scripts are run.
-    pub version: &'static str,
-    /// What makes it.
-    pub up: &'static str,
-    /// What takes it back.
-    pub down: &'static str,
-}
 
 /// The SQL of the tables, for an application's own migrations.
 ///

@@ -6,8 +6,7 @@ use diesel::query_builder::{AstPass, QueryFragment, QueryId};
 use diesel::serialize::{IsNull, Output, ToSql};
 use diesel::sql_types::{BigInt, Binary, HasSqlType, Text};
 
-use super::{Dialect, TableName};
-use crate::migrations::Script;
+use super::{Dialect, Script, TableName};
 
 /// The class of our advisory locks, so that they meet no lock of the application by accident: "idem" in ASCII.
 pub(crate) const LOCK_CLASS: i32 = 0x6964_656d;

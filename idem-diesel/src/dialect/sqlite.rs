@@ -5,8 +5,7 @@ use diesel::query_builder::{AstPass, QueryFragment};
 use diesel::sql_types::{BigInt, Binary, Text};
 use diesel::sqlite::Sqlite;
 
-use super::{Dialect, TableName};
-use crate::migrations::Script;
+use super::{Dialect, Script, TableName};
 
 impl Dialect for Sqlite {
     const READS_BEFORE_BEGIN: bool = true;
