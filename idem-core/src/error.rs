@@ -1,4 +1,17 @@
 //! What went wrong, as a caller can act on it.
+//!
+//! ```
+//! use std::time::Duration;
+//! use idem_core::{Advice, Error, ErrorKind};
+//!
+//! let what_next = |error: &Error| match error.advice() {
+//!     Advice::RetrySameKey { after } => format!("Retry-After: {}", after.as_secs()),
+//!     other => other.to_string(),
+//! };
+//! let in_flight = Error::new(ErrorKind::InFlight { retry_after: Duration::from_secs(2) });
+//! assert_eq!(what_next(&in_flight), "Retry-After: 2");
+//! assert_eq!(what_next(&Error::new(ErrorKind::Mismatch)), "a new intent takes a new key");
+//! ```
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -34,6 +47,21 @@ struct Inner {
 }
 
 /// What happened. Each kind says when it occurs and whether the key is free.
+///
+/// ```
+/// use std::time::Duration;
+/// use idem_core::ErrorKind;
+///
+/// // The status codes of the Idempotency-Key draft, section 2.7
+/// // <https://datatracker.ietf.org/doc/draft-ietf-httpapi-idempotency-key-header/>.
+/// let status = |kind: &ErrorKind| match kind {
+///     ErrorKind::InFlight { .. } => 409,
+///     ErrorKind::Mismatch => 422,
+///     _ => 500,
+/// };
+/// assert_eq!(status(&ErrorKind::Mismatch), 422);
+/// assert_eq!(status(&ErrorKind::InFlight { retry_after: Duration::from_secs(1) }), 409);
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -148,6 +176,15 @@ pub enum ErrorKind {
 }
 
 /// Whether a key can be used.
+///
+/// ```
+/// use idem_core::{Error, ErrorKind, KeyState};
+///
+/// let state = |kind| Error::new(kind).key_state();
+/// assert_eq!(state(ErrorKind::Conflict), KeyState::Free);
+/// assert_eq!(state(ErrorKind::Mismatch), KeyState::Used);
+/// assert_eq!(state(ErrorKind::OutcomeUnknown), KeyState::Unknown);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum KeyState {
@@ -162,6 +199,15 @@ pub enum KeyState {
 }
 
 /// What to do next.
+///
+/// ```
+/// use std::time::Duration;
+/// use idem_core::{Advice, Error, ErrorKind};
+///
+/// let advice = Error::new(ErrorKind::Conflict).advice();
+/// assert_eq!(advice, Advice::RetrySameKey { after: Duration::ZERO });
+/// assert_eq!(advice.to_string(), "send the same request with the same key again");
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Advice {
@@ -255,6 +301,13 @@ impl fmt::Display for Advice {
 
 impl Error {
     /// An error of this kind.
+    ///
+    /// ```
+    /// use idem_core::{Error, ErrorKind};
+    ///
+    /// let error = Error::new(ErrorKind::Expired);
+    /// assert_eq!(error.to_string(), "the retry came after the record of its key expired");
+    /// ```
     pub fn new(kind: ErrorKind) -> Self {
         Self(Box::new(Inner {
             kind,
@@ -263,7 +316,14 @@ impl Error {
         }))
     }
 
-    /// The same error, with the operation it happened in.
+    /// The same error, with the operation it happened in. The first name stays, whatever the error passes through later.
+    ///
+    /// ```
+    /// use idem_core::{Error, ErrorKind};
+    ///
+    /// let error = Error::new(ErrorKind::Conflict).in_operation("orders.pay").in_operation("checkout");
+    /// assert_eq!(error.operation(), Some("orders.pay"));
+    /// ```
     #[must_use]
     pub fn in_operation(mut self, operation: &'static str) -> Self {
         self.0.operation.get_or_insert(operation);
@@ -271,13 +331,33 @@ impl Error {
     }
 
     /// The same error, with what caused it.
+    ///
+    /// ```
+    /// use std::error::Error as _;
+    /// use idem_core::{Error, ErrorKind};
+    ///
+    /// let error = Error::new(ErrorKind::Database).with_source("disk full");
+    /// assert_eq!(error.source().map(ToString::to_string), Some("disk full".into()));
+    /// assert_eq!(error.to_string(), "the database refused a statement");
+    /// ```
     #[must_use]
     pub fn with_source(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
         self.0.source = Some(source.into());
         self
     }
 
-    /// The same cause seen as another kind.
+    /// The same cause in the same operation, seen as another kind.
+    ///
+    /// ```
+    /// use std::error::Error as _;
+    /// use idem_core::{Error, ErrorKind};
+    ///
+    /// // A lost connection means something else once COMMIT was sent.
+    /// let lost = Error::new(ErrorKind::ConnectionLost).with_source("broken pipe");
+    /// let error = lost.into_kind(ErrorKind::OutcomeUnknown);
+    /// assert_eq!(error.kind(), &ErrorKind::OutcomeUnknown);
+    /// assert!(error.source().is_some());
+    /// ```
     #[must_use]
     pub fn into_kind(mut self, kind: ErrorKind) -> Self {
         self.0.kind = kind;
@@ -285,31 +365,77 @@ impl Error {
     }
 
     /// What happened.
+    ///
+    /// ```
+    /// use idem_core::{Error, ErrorKind};
+    ///
+    /// let error = Error::from(ErrorKind::AlreadyApplied { state: "paid".into() });
+    /// assert!(matches!(error.kind(), ErrorKind::AlreadyApplied { state } if state == "paid"));
+    /// ```
     pub fn kind(&self) -> &ErrorKind {
         &self.0.kind
     }
 
     /// In which operation, when it is known.
+    ///
+    /// ```
+    /// use idem_core::{Error, ErrorKind};
+    ///
+    /// let error = Error::new(ErrorKind::Mismatch);
+    /// assert_eq!(error.operation(), None);
+    /// assert_eq!(error.in_operation("orders.pay").operation(), Some("orders.pay"));
+    /// ```
     pub fn operation(&self) -> Option<&'static str> {
         self.0.operation
     }
 
     /// Whether the key can be used.
+    ///
+    /// ```
+    /// use idem_core::{Error, ErrorKind, KeyState};
+    ///
+    /// let error = Error::new(ErrorKind::AnswerTooLarge { bytes: 2_000_000, limit: 1_048_576 });
+    /// assert_eq!(error.key_state(), KeyState::Free);
+    /// ```
     pub fn key_state(&self) -> KeyState {
         self.0.kind.consequences().0
     }
 
     /// What to do next.
+    ///
+    /// ```
+    /// use idem_core::{Advice, Error, ErrorKind};
+    ///
+    /// assert_eq!(Error::new(ErrorKind::Expired).advice(), Advice::ChangeKey);
+    /// assert_eq!(Error::new(ErrorKind::Orphaned).advice(), Advice::AskOperator);
+    /// ```
     pub fn advice(&self) -> Advice {
         self.0.kind.consequences().1
     }
 
     /// Whether the same request may be sent again with the same key.
+    ///
+    /// ```
+    /// use idem_core::{Error, ErrorKind};
+    ///
+    /// assert!(Error::new(ErrorKind::OutcomeUnknown).is_retryable());
+    /// assert!(!Error::new(ErrorKind::Mismatch).is_retryable());
+    /// ```
     pub fn is_retryable(&self) -> bool {
         self.retry_after().is_some()
     }
 
-    /// How long to wait before sending the same request with the same key; `None` when that would not help.
+    /// How long to wait before sending the same request with the same key, zero for at once; `None` when that would not help.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use idem_core::{Error, ErrorKind};
+    ///
+    /// let busy = Error::new(ErrorKind::Busy { retry_after: Duration::from_millis(250) });
+    /// assert_eq!(busy.retry_after(), Some(Duration::from_millis(250)));
+    /// assert_eq!(Error::new(ErrorKind::Conflict).retry_after(), Some(Duration::ZERO));
+    /// assert_eq!(Error::new(ErrorKind::Expired).retry_after(), None);
+    /// ```
     pub fn retry_after(&self) -> Option<Duration> {
         match self.advice() {
             Advice::RetrySameKey { after } => Some(after),
@@ -318,11 +444,29 @@ impl Error {
     }
 
     /// Whether the entity is in the target state already, so that there is nothing left to do.
+    ///
+    /// ```
+    /// use idem_core::{Error, ErrorKind};
+    ///
+    /// let second_payment = Error::new(ErrorKind::AlreadyApplied { state: "paid".into() });
+    /// assert!(second_payment.is_already_applied());
+    /// let payment_of_cancelled = ErrorKind::IllegalTransition { current: "cancelled".into(), to: "paid" };
+    /// assert!(!Error::new(payment_of_cancelled).is_already_applied());
+    /// ```
     pub fn is_already_applied(&self) -> bool {
         matches!(self.0.kind, ErrorKind::AlreadyApplied { .. })
     }
 
-    /// Takes the cause out.
+    /// Takes the cause out, to give it on as the type that it is.
+    ///
+    /// ```
+    /// use std::io;
+    /// use idem_core::{Error, ErrorKind};
+    ///
+    /// let cause = io::Error::from(io::ErrorKind::BrokenPipe);
+    /// let source = Error::new(ErrorKind::ConnectionLost).with_source(cause).into_source();
+    /// assert!(source.is_some_and(|source| source.is::<io::Error>()));
+    /// ```
     pub fn into_source(self) -> Option<Box<dyn StdError + Send + Sync>> {
         self.0.source
     }

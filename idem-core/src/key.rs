@@ -21,8 +21,8 @@ const WHAT: &str = "idempotency key";
 
 /// 1 to 255 bytes of visible ASCII, with spaces inside but not around.
 ///
-/// These are the characters that a string of an HTTP header field can hold (RFC 9651, section 3.3.3), less the spaces around,
-/// which a proxy may drop. For the length see [`MAX_KEY_BYTES`].
+/// These are the characters of a string in an HTTP header field (RFC 9651, section 3.3.3), less the spaces around it, which HTTP
+/// takes off a bare value (RFC 9110, section 5.5). For the length see [`MAX_KEY_BYTES`].
 ///
 /// A key names a business intent, not an attempt: every retry of one command sends the same key, a second order sends
 /// another. A request id, a timestamp or a retry counter is not a key, so no clock or number type converts into one.

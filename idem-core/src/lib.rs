@@ -13,7 +13,25 @@
 //! * [`StateMachine`] names the states of an entity and the transitions between them.
 //! * [`Error`] says what happened, whether the key is free, and what to do next.
 //!
-//! Applications use these through `idem-diesel`, which re-exports them.
+//! Applications use these through `idem-diesel`, which re-exports them. Without a database around them they read so:
+//!
+//! ```
+//! use std::time::SystemTime;
+//! use idem_core::decide::{Call, Decision, Lapsed, decide};
+//! use idem_core::{IdempotencyKey, Intent, Operation, RequestDigest, Retention, Tenant};
+//!
+//! const PAY: Operation = Operation::new("orders.pay", Retention::literal("48h"));
+//!
+//! let intent = Intent::new(Tenant::of("acme", "alice")?, IdempotencyKey::new("order-17")?);
+//! let request_hashes = [RequestDigest::of(&("order-17", 500))?];
+//! let late = PAY.policy().get_late();
+//! let call = Call { request_hashes: &request_hashes, late, lapsed: Lapsed::Park };
+//!
+//! // The key holds nothing yet, so the handler runs and may charge under a key of its own.
+//! assert_eq!(decide(None, &call, SystemTime::now()), Decision::Execute);
+//! assert_eq!(intent.bind(PAY.name()).downstream("stripe.charge").as_str().len(), 35);
+//! # Ok::<(), idem_core::Error>(())
+//! ```
 
 pub mod answer;
 pub mod decide;

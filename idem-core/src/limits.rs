@@ -31,7 +31,8 @@ pub const MAX_KEY_BYTES: usize = 255;
 /// ```
 pub const MAX_NAME_BYTES: usize = 255;
 
-/// Bytes of a [`DownstreamKey`](crate::DownstreamKey): fits Amazon EC2 client tokens (64), Square (45) and Amazon ECS `CreateService` (36).
+/// Bytes of a [`DownstreamKey`](crate::DownstreamKey): fits Amazon EC2 client tokens (64), Square payments (45) and, the narrowest
+/// known, Amazon ECS `CreateService` (36, <https://docs.aws.amazon.com/AmazonECS/latest/APIReference/ECS_Idempotency.html>).
 ///
 /// ```
 /// use idem_core::limits::{MAX_DOWNSTREAM_BYTES, MAX_KEY_BYTES};
@@ -66,7 +67,9 @@ pub const DEFAULT_ANSWER_BYTES: usize = 1024 * 1024;
 /// ```
 pub const DEFAULT_WAIT: Duration = Duration::from_secs(5);
 
-/// When a caller should come back after [`InFlight`](crate::ErrorKind::InFlight) or [`Busy`](crate::ErrorKind::Busy).
+/// How long a caller should wait before it comes back, where nothing better is known: after
+/// [`InFlight`](crate::ErrorKind::InFlight), [`Busy`](crate::ErrorKind::Busy),
+/// [`ConnectionLost`](crate::ErrorKind::ConnectionLost) and [`OutcomeUnknown`](crate::ErrorKind::OutcomeUnknown).
 ///
 /// ```
 /// use idem_core::limits::RETRY_AFTER;
@@ -79,6 +82,8 @@ pub const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// The shortest retention that needs no written reason: clients retry hours later when a connection comes back.
 ///
+/// It is also what Stripe keeps a key at least (<https://docs.stripe.com/api/idempotent_requests>).
+///
 /// ```
 /// use idem_core::Retention;
 /// use idem_core::limits::SHORTEST_RETENTION;
@@ -89,7 +94,7 @@ pub const RETRY_AFTER: Duration = Duration::from_secs(1);
 /// ```
 pub const SHORTEST_RETENTION: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The longest retention: ten years.
+/// The longest retention: ten years of 366 days. A longer one is rather a slip of the unit than a decision.
 ///
 /// ```
 /// use idem_core::Retention;

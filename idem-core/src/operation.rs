@@ -1,4 +1,13 @@
 //! A command by its stable name, with how long it is remembered and under which policy it runs.
+//!
+//! ```
+//! use idem_core::{Operation, Policy, Retention};
+//!
+//! const PAY: Operation = Operation::new("orders.pay", Retention::literal("48h"));
+//! const PAY_AT_ONCE: Operation = PAY.with_policy(Policy::new().wait(None));
+//! assert_eq!(PAY_AT_ONCE.name(), PAY.name());
+//! assert_ne!(PAY_AT_ONCE, PAY);
+//! ```
 
 use crate::invalid::Invalid;
 use crate::policy::Policy;
@@ -25,6 +34,13 @@ pub struct Operation {
 impl Operation {
     /// An operation under the default [`Policy`].
     ///
+    /// ```
+    /// use idem_core::{Operation, Policy, Retention};
+    ///
+    /// const REFUND: Operation = Operation::new("orders.refund", Retention::literal("30d"));
+    /// assert_eq!(REFUND.policy(), &Policy::new());
+    /// ```
+    ///
     /// # Panics
     ///
     /// When the name is empty, longer than 255 bytes or has a control character; in a `const` that is a compile error.
@@ -36,6 +52,15 @@ impl Operation {
     }
 
     /// [`new`](Self::new) for names that are not constants.
+    ///
+    /// ```
+    /// use idem_core::{Operation, Retention};
+    ///
+    /// let day = Retention::literal("1d");
+    /// assert_eq!(Operation::try_new("orders.pay", day)?.name(), "orders.pay");
+    /// assert_eq!(Operation::try_new("", day).unwrap_err().to_string(), "operation is empty");
+    /// # Ok::<(), idem_core::Invalid>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -52,22 +77,50 @@ impl Operation {
     }
 
     /// The same operation under another policy.
+    ///
+    /// ```
+    /// use idem_core::{Late, Operation, Policy, Retention};
+    ///
+    /// const SYNC: Operation = Operation::new("stock.sync", Retention::literal("1d"))
+    ///     .with_policy(Policy::new().late(Late::Execute));
+    /// assert_eq!(SYNC.policy().get_late(), Late::Execute);
+    /// ```
     #[must_use]
     pub const fn with_policy(self, policy: Policy) -> Self {
         Self { policy, ..self }
     }
 
     /// The name, as the column `operation` holds it.
+    ///
+    /// ```
+    /// use idem_core::{Operation, Retention};
+    ///
+    /// assert_eq!(Operation::new("orders.pay", Retention::literal("48h")).name(), "orders.pay");
+    /// ```
     pub const fn name(&self) -> &'static str {
         self.name
     }
 
     /// How long an answer is kept.
+    ///
+    /// ```
+    /// use idem_core::{Operation, Retention};
+    ///
+    /// let pay = Operation::new("orders.pay", Retention::literal("48h"));
+    /// assert_eq!(pay.retention().as_secs(), 172_800);
+    /// ```
     pub const fn retention(&self) -> Retention {
         self.retention
     }
 
     /// Under which policy it runs.
+    ///
+    /// ```
+    /// use idem_core::{Operation, Retention};
+    ///
+    /// let pay = Operation::new("orders.pay", Retention::literal("48h"));
+    /// assert_eq!(pay.policy().get_answer_bytes(), 1024 * 1024);
+    /// ```
     pub const fn policy(&self) -> &Policy {
         &self.policy
     }

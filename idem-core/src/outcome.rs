@@ -1,4 +1,12 @@
 //! What a caller learns besides the value: whether it was executed or replayed, and whether it is a final failure.
+//!
+//! ```
+//! use idem_core::{Outcome, Verdict};
+//!
+//! let outcome: Outcome<Verdict<u64, &str>> = Outcome::from(Verdict::Failed("declined"));
+//! assert!(!outcome.is_replayed());
+//! assert!(outcome.get().is_failed());
+//! ```
 
 /// A value, and whether this call executed the handler or replayed an earlier answer.
 ///
@@ -24,11 +32,33 @@ pub enum Outcome<T> {
 }
 
 /// A value that an earlier call answered. It derefs to the value; only the library builds it.
+///
+/// ```
+/// use idem_core::Outcome;
+/// use idem_core::answer::{Answer, Origin};
+///
+/// let later = Outcome::<String>::decode(&"paid".to_owned().encode()?, Origin::Replayed)?;
+/// let Outcome::Replayed(value) = later else { unreachable!("it was asked for") };
+/// assert_eq!(value.len(), 4);
+/// # Ok::<(), idem_core::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Replayed<T>(T);
 
 impl<T> Replayed<T> {
     /// The value.
+    ///
+    /// ```
+    /// use idem_core::Outcome;
+    /// use idem_core::answer::{Answer, Origin};
+    ///
+    /// let value = match Outcome::<u64>::decode(&7_u64.encode()?, Origin::Replayed)? {
+    ///     Outcome::Executed(value) => value,
+    ///     Outcome::Replayed(earlier) => earlier.into_inner(),
+    /// };
+    /// assert_eq!(value, 7);
+    /// # Ok::<(), idem_core::Error>(())
+    /// ```
     pub fn into_inner(self) -> T {
         self.0
     }
@@ -48,11 +78,25 @@ impl<T> Outcome<T> {
     }
 
     /// Whether the value comes from an earlier call.
+    ///
+    /// ```
+    /// use idem_core::Outcome;
+    ///
+    /// let outcome = Outcome::from("paid");
+    /// let header = outcome.is_replayed().then_some("Idempotent-Replayed: true");
+    /// assert_eq!(header, None);
+    /// ```
     pub const fn is_replayed(&self) -> bool {
         matches!(self, Self::Replayed(_))
     }
 
     /// The value, from whichever call.
+    ///
+    /// ```
+    /// use idem_core::Outcome;
+    ///
+    /// assert_eq!(Outcome::from("paid").into_inner(), "paid");
+    /// ```
     pub fn into_inner(self) -> T {
         match self {
             Self::Executed(value) | Self::Replayed(Replayed(value)) => value,
@@ -74,6 +118,14 @@ impl<T> Outcome<T> {
     }
 
     /// A reference to the value.
+    ///
+    /// ```
+    /// use idem_core::Outcome;
+    ///
+    /// let outcome = Outcome::from(vec![17, 18]);
+    /// assert_eq!(outcome.get().len(), 2);
+    /// assert!(!outcome.is_replayed());
+    /// ```
     pub const fn get(&self) -> &T {
         match self {
             Self::Executed(value) | Self::Replayed(Replayed(value)) => value,
@@ -110,6 +162,14 @@ pub enum Verdict<T, F> {
 impl<T, F> Verdict<T, F> {
     /// The verdict as a result.
     ///
+    /// ```
+    /// use idem_core::Verdict;
+    ///
+    /// let declined: Verdict<u64, &str> = Verdict::Failed("declined");
+    /// assert_eq!(declined.into_result(), Err("declined"));
+    /// assert_eq!(Verdict::<u64, &str>::Completed(7).into_result(), Ok(7));
+    /// ```
+    ///
     /// # Errors
     ///
     /// The final failure, when it is one.
@@ -121,6 +181,13 @@ impl<T, F> Verdict<T, F> {
     }
 
     /// Whether it is a final failure.
+    ///
+    /// ```
+    /// use idem_core::Verdict;
+    ///
+    /// assert!(Verdict::<u64, &str>::Failed("declined").is_failed());
+    /// assert!(!Verdict::<u64, &str>::Completed(7).is_failed());
+    /// ```
     pub const fn is_failed(&self) -> bool {
         matches!(self, Self::Failed(_))
     }

@@ -1,10 +1,36 @@
 //! How a call behaves where there is a choice.
+//!
+//! ```
+//! use idem_core::{Late, Operation, Policy, Retention};
+//!
+//! const AT_ONCE: Policy = Policy::new().wait(None).late(Late::Execute);
+//! const SYNC: Operation = Operation::new("stock.sync", Retention::literal("1d")).with_policy(AT_ONCE);
+//! assert_eq!(SYNC.policy(), &AT_ONCE);
+//! ```
 
 use std::time::Duration;
 
 use crate::limits::{DEFAULT_ANSWER_BYTES, DEFAULT_WAIT};
 
 /// What a late retry gets: one that arrives when its record has expired.
+///
+/// ```
+/// use std::time::SystemTime;
+/// use idem_core::decide::{Call, Decision, Lapsed, Rejection, decide};
+/// use idem_core::{Late, Record, RecordState, RequestDigest};
+///
+/// let (now, hashes) = (SystemTime::now(), [RequestDigest::of(&17)?]);
+/// let expired = Record {
+///     request_hash: hashes[0].clone(),
+///     state: RecordState::Tombstone,
+///     attempt: 1,
+///     expires_at: now,
+/// };
+/// let with = |late| decide(Some(&expired), &Call { request_hashes: &hashes, late, lapsed: Lapsed::Park }, now);
+/// assert_eq!(with(Late::Reject), Decision::Reject(Rejection::Expired));
+/// assert_eq!(with(Late::Execute), Decision::TakeOver { attempt: 2 });
+/// # Ok::<(), idem_core::HashError>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Late {
     /// It is told so ([`Expired`](crate::ErrorKind::Expired)) and has no effect.
@@ -15,6 +41,12 @@ pub enum Late {
 }
 
 /// The isolation level of the transaction that a call opens.
+///
+/// ```
+/// use idem_core::{Isolation, Policy};
+///
+/// assert_eq!(Policy::new().get_isolation(), Isolation::ReadCommitted);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Isolation {
     /// READ COMMITTED.
@@ -27,6 +59,12 @@ pub enum Isolation {
 }
 
 /// What happens on a connection that is inside an open transaction already.
+///
+/// ```
+/// use idem_core::{Nested, Policy};
+///
+/// assert_eq!(Policy::new().get_nested(), Nested::Refuse);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Nested {
     /// The call is refused: its answer would not be durable when it returns.
@@ -60,6 +98,14 @@ pub struct Policy {
 impl Policy {
     /// Waits 5 s for another call of the same key, rejects late retries, runs at READ COMMITTED, refuses open
     /// transactions, and stores answers of up to 1 MiB.
+    ///
+    /// ```
+    /// use idem_core::{Late, Policy};
+    ///
+    /// let policy = Policy::new();
+    /// assert_eq!(policy.get_late(), Late::Reject);
+    /// assert_eq!(policy, Policy::default());
+    /// ```
     pub const fn new() -> Self {
         Self {
             wait: Some(DEFAULT_WAIT),
@@ -73,30 +119,70 @@ impl Policy {
     }
 
     /// How long the whole claim may wait for another call of the same key; `None` answers at once. Milliseconds count.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use idem_core::Policy;
+    ///
+    /// const PATIENT: Policy = Policy::new().wait(Some(Duration::from_secs(30)));
+    /// assert_eq!(PATIENT.get_wait(), Some(Duration::from_secs(30)));
+    /// ```
     #[must_use]
     pub const fn wait(self, wait: Option<Duration>) -> Self {
         Self { wait, ..self }
     }
 
     /// What a late retry gets.
+    ///
+    /// ```
+    /// use idem_core::{Late, Policy};
+    ///
+    /// const STOCK: Policy = Policy::new().late(Late::Execute);
+    /// assert_eq!(STOCK.get_late(), Late::Execute);
+    /// ```
     #[must_use]
     pub const fn late(self, late: Late) -> Self {
         Self { late, ..self }
     }
 
-    /// The isolation level of the transaction.
+    /// The isolation level of the transaction. `idem-diesel` refuses all but the default so far
+    /// ([`Unsupported`](crate::ErrorKind::Unsupported)).
+    ///
+    /// ```
+    /// use idem_core::{Isolation, Policy};
+    ///
+    /// const STRICT: Policy = Policy::new().isolation(Isolation::Serializable);
+    /// assert_eq!(STRICT.get_isolation(), Isolation::Serializable);
+    /// ```
     #[must_use]
     pub const fn isolation(self, isolation: Isolation) -> Self {
         Self { isolation, ..self }
     }
 
-    /// What happens inside an open transaction.
+    /// What happens inside an open transaction. `idem-diesel` refuses all but the default so far
+    /// ([`Unsupported`](crate::ErrorKind::Unsupported)).
+    ///
+    /// ```
+    /// use idem_core::{Nested, Policy};
+    ///
+    /// const INNER: Policy = Policy::new().nested(Nested::Join);
+    /// assert_eq!(INNER.get_nested(), Nested::Join);
+    /// ```
     #[must_use]
     pub const fn nested(self, nested: Nested) -> Self {
         Self { nested, ..self }
     }
 
-    /// How long the server lets a vanished client's transaction sit idle.
+    /// How long the server lets a vanished client's transaction sit idle (PostgreSQL's `idle_in_transaction_session_timeout`).
+    /// `idem-diesel` refuses it so far ([`Unsupported`](crate::ErrorKind::Unsupported)).
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use idem_core::Policy;
+    ///
+    /// const WATCHED: Policy = Policy::new().max_idle(Duration::from_secs(60));
+    /// assert_eq!(WATCHED.get_max_idle(), Some(Duration::from_secs(60)));
+    /// ```
     #[must_use]
     pub const fn max_idle(self, max_idle: Duration) -> Self {
         Self {
@@ -105,7 +191,15 @@ impl Policy {
         }
     }
 
-    /// The database setting that row-level security reads the tenant from.
+    /// The database setting that row-level security reads the tenant from. `idem-diesel` refuses it so far
+    /// ([`Unsupported`](crate::ErrorKind::Unsupported)).
+    ///
+    /// ```
+    /// use idem_core::Policy;
+    ///
+    /// const ROWS_OF_ONE: Policy = Policy::new().tenant_setting("app.tenant");
+    /// assert_eq!(ROWS_OF_ONE.get_tenant_setting(), Some("app.tenant"));
+    /// ```
     #[must_use]
     pub const fn tenant_setting(self, name: &'static str) -> Self {
         Self {
@@ -115,6 +209,13 @@ impl Policy {
     }
 
     /// The largest answer that is stored, in bytes.
+    ///
+    /// ```
+    /// use idem_core::Policy;
+    ///
+    /// const REPORTS: Policy = Policy::new().answer_bytes(16 * 1024 * 1024);
+    /// assert_eq!(REPORTS.get_answer_bytes(), 16_777_216);
+    /// ```
     #[must_use]
     pub const fn answer_bytes(self, limit: usize) -> Self {
         Self {
@@ -124,36 +225,79 @@ impl Policy {
     }
 
     /// How long a claim may wait; `None`: not at all.
+    ///
+    /// ```
+    /// use idem_core::Policy;
+    ///
+    /// assert_eq!(Policy::new().wait(None).get_wait(), None);
+    /// ```
     pub const fn get_wait(&self) -> Option<Duration> {
         self.wait
     }
 
     /// What a late retry gets.
+    ///
+    /// ```
+    /// use idem_core::{Late, Policy};
+    ///
+    /// assert_eq!(Policy::new().get_late(), Late::Reject);
+    /// ```
     pub const fn get_late(&self) -> Late {
         self.late
     }
 
     /// The isolation level of the transaction.
+    ///
+    /// ```
+    /// use idem_core::{Isolation, Policy};
+    ///
+    /// assert_eq!(Policy::new().get_isolation(), Isolation::default());
+    /// ```
     pub const fn get_isolation(&self) -> Isolation {
         self.isolation
     }
 
     /// What happens inside an open transaction.
+    ///
+    /// ```
+    /// use idem_core::{Nested, Policy};
+    ///
+    /// assert_eq!(Policy::new().get_nested(), Nested::default());
+    /// ```
     pub const fn get_nested(&self) -> Nested {
         self.nested
     }
 
     /// How long a vanished client's transaction may sit idle; `None`: as the session says.
+    ///
+    /// ```
+    /// use idem_core::Policy;
+    ///
+    /// assert_eq!(Policy::new().get_max_idle(), None);
+    /// ```
     pub const fn get_max_idle(&self) -> Option<Duration> {
         self.max_idle
     }
 
     /// The setting that row-level security reads the tenant from.
+    ///
+    /// ```
+    /// use idem_core::Policy;
+    ///
+    /// assert_eq!(Policy::new().get_tenant_setting(), None);
+    /// ```
     pub const fn get_tenant_setting(&self) -> Option<&'static str> {
         self.tenant_setting
     }
 
     /// The largest answer that is stored, in bytes.
+    ///
+    /// ```
+    /// use idem_core::Policy;
+    /// use idem_core::limits::DEFAULT_ANSWER_BYTES;
+    ///
+    /// assert_eq!(Policy::new().get_answer_bytes(), DEFAULT_ANSWER_BYTES);
+    /// ```
     pub const fn get_answer_bytes(&self) -> usize {
         self.answer_bytes
     }

@@ -184,6 +184,22 @@ pub trait RequestHash {
     /// Writes this value, and nothing else, into the encoder.
     ///
     /// What cannot be hashed is reported with [`Encoder::refuse`]; [`RequestDigest::of`] then returns it as an error.
+    ///
+    /// ```
+    /// use idem_core::request_hash::{Encoder, RequestHash, canonical_bytes};
+    ///
+    /// /// Degrees, of which whole turns make no difference.
+    /// struct Angle(i32);
+    ///
+    /// impl RequestHash for Angle {
+    ///     fn encode(&self, encoder: &mut Encoder) {
+    ///         self.0.rem_euclid(360).encode(encoder);
+    ///     }
+    /// }
+    ///
+    /// assert_eq!(canonical_bytes(&Angle(-90))?, canonical_bytes(&Angle(270))?);
+    /// # Ok::<(), idem_core::HashError>(())
+    /// ```
     fn encode(&self, encoder: &mut Encoder);
 
     /// Writes several values as a sequence. Rust has no specialisation, so this is how `u8` makes it one byte string.

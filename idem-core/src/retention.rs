@@ -1,4 +1,11 @@
 //! How long an answer is remembered.
+//!
+//! ```
+//! use idem_core::Retention;
+//!
+//! assert!(Retention::literal("45d") > Retention::literal("48h"));
+//! assert_eq!(Retention::parse("forever"), None);
+//! ```
 
 use std::time::Duration;
 
@@ -27,6 +34,13 @@ pub struct Retention {
 }
 
 /// A way in which the same intent can come back, and for how long it can.
+///
+/// ```
+/// use idem_core::{Horizon, Retention};
+///
+/// let redelivery = Horizon::QueueRedelivery(Retention::literal("14d"));
+/// assert_eq!(Retention::covering(&[redelivery]), Retention::literal("2w"));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Horizon {
@@ -56,6 +70,13 @@ impl Horizon {
 
 impl Retention {
     /// So many seconds; `None` for zero and for more than ten years.
+    ///
+    /// ```
+    /// use idem_core::Retention;
+    ///
+    /// assert_eq!(Retention::from_secs(86_400), Some(Retention::literal("1d")));
+    /// assert_eq!(Retention::from_secs(0), None);
+    /// ```
     pub const fn from_secs(seconds: u64) -> Option<Self> {
         if seconds == 0 || seconds > LONGEST_RETENTION.as_secs() {
             return None;
@@ -63,7 +84,8 @@ impl Retention {
         Some(Self { seconds })
     }
 
-    /// Reads a number with a unit: `s`, `m`, `h`, `d` or `w`, such as `"48h"`.
+    /// Reads a number with a unit: `s`, `m`, `h`, `d` or `w`, such as `"48h"`; `None` for everything else, for zero and for more
+    /// than ten years. A day has 24 hours.
     ///
     /// ```
     /// use idem_core::Retention;
@@ -110,6 +132,13 @@ impl Retention {
 
     /// [`parse`](Self::parse) for constants: a wrong literal does not compile.
     ///
+    /// ```
+    /// use idem_core::Retention;
+    ///
+    /// const WEEK: Retention = Retention::literal("7d");
+    /// assert_eq!(WEEK, Retention::literal("168h"));
+    /// ```
+    ///
     /// # Panics
     ///
     /// When `text` is not a number with a unit, zero, or more than ten years; in a `const` that is a compile error.
@@ -123,6 +152,16 @@ impl Retention {
     }
 
     /// The longest of the named horizons.
+    ///
+    /// ```
+    /// use idem_core::{Horizon, Retention};
+    ///
+    /// const WEBHOOKS: Retention = Retention::covering(&[
+    ///     Horizon::WebhookRedelivery(Retention::literal("3d")),
+    ///     Horizon::OperatorReplay(Retention::literal("30d")),
+    /// ]);
+    /// assert_eq!(WEBHOOKS, Retention::literal("30d"));
+    /// ```
     ///
     /// # Panics
     ///
@@ -141,11 +180,26 @@ impl Retention {
     }
 
     /// In seconds.
+    ///
+    /// ```
+    /// use idem_core::Retention;
+    ///
+    /// assert_eq!(Retention::literal("2h").as_secs(), 7_200);
+    /// ```
     pub const fn as_secs(self) -> u64 {
         self.seconds
     }
 
     /// As a duration.
+    ///
+    /// ```
+    /// use std::time::{Duration, SystemTime};
+    /// use idem_core::Retention;
+    ///
+    /// let completed_at = SystemTime::UNIX_EPOCH;
+    /// let expires_at = completed_at + Retention::literal("1m").as_duration();
+    /// assert_eq!(expires_at.duration_since(completed_at).ok(), Some(Duration::from_secs(60)));
+    /// ```
     pub const fn as_duration(self) -> Duration {
         Duration::from_secs(self.seconds)
     }

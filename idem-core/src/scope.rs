@@ -1,4 +1,13 @@
 //! What a key is unique in: the tenant that owns it, and the operation it is for.
+//!
+//! ```
+//! use idem_core::{IdempotencyKey, Intent, Tenant};
+//!
+//! let key = IdempotencyKey::new("order-17")?;
+//! let [acme, zeta] = [Tenant::shared("acme")?, Tenant::shared("zeta")?];
+//! assert_ne!(Intent::new(acme, key.clone()), Intent::new(zeta, key));
+//! # Ok::<(), idem_core::Invalid>(())
+//! ```
 
 use std::fmt;
 
@@ -26,6 +35,14 @@ pub struct Tenant(String);
 impl Tenant {
     /// One principal of one account: 1 to 255 bytes each, no control characters.
     ///
+    /// ```
+    /// use idem_core::Tenant;
+    ///
+    /// assert_eq!(Tenant::of("acme", "alice")?.as_str(), "acme/alice");
+    /// assert_eq!(Tenant::of("acme", "").unwrap_err().to_string(), "principal is empty");
+    /// # Ok::<(), idem_core::Invalid>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// [`Invalid`] when a part is empty, too long, or has a control character.
@@ -52,7 +69,14 @@ impl Tenant {
     }
 
     /// The text of the column `tenant_id`: `account/principal` or `account`, with `/` and `%` inside a part written
-    /// `%2F` and `%25`, so that two tenants never share a text.
+    /// `%2F` and `%25` (RFC 3986, section 2.1), so that two tenants never share a text.
+    ///
+    /// ```
+    /// use idem_core::Tenant;
+    ///
+    /// assert_eq!(Tenant::of("acme/eu", "100%")?.as_str(), "acme%2Feu/100%25");
+    /// # Ok::<(), idem_core::Invalid>(())
+    /// ```
     pub fn as_str(&self) -> &str {
         &self.0
     }

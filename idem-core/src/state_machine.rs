@@ -1,4 +1,21 @@
 //! The states of a domain entity and the steps between them: what `#[derive(StateMachine)]` writes down.
+//!
+//! ```
+//! use idem_core::StateMachine;
+//! # use idem_macros::StateMachine;
+//!
+//! #[derive(Debug, Clone, Copy, PartialEq, Eq, StateMachine)]
+//! # #[state_machine(crate = idem_core)]
+//! enum Ticket {
+//!     #[state(initial, to(Closed))]
+//!     Open,
+//!     #[state(to(Open))]
+//!     Closed,
+//! }
+//!
+//! let reopen = Ticket::Open.from(Ticket::Closed);
+//! assert_eq!(reopen.undeclared(), None);
+//! ```
 
 use std::error::Error;
 use std::fmt;
@@ -9,39 +26,29 @@ use std::fmt::Debug;
 /// Applications derive it on a fieldless enum; the derive refuses machines with unknown targets or unreachable states. The graph is data:
 /// it decides nothing about a stored row, whose current state only the guarded `UPDATE` knows.
 ///
-/// # Examples
+/// ```
+/// use idem_core::StateMachine;
+/// # use idem_macros::StateMachine;
 ///
-/// ```
-/// # use idem_core::state_machine::StateMachine;
-/// # #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-/// # enum OrderStatus { Pending, Paid, Cancelled }
-/// # impl StateMachine for OrderStatus {
-/// #     const NAME: &'static str = "OrderStatus";
-/// #     const STATES: &'static [Self] = &[Self::Pending, Self::Paid, Self::Cancelled];
-/// #     const INITIAL: Self = Self::Pending;
-/// #     const EDGES: &'static [(isize, isize)] = &[(0, 1), (0, 2)];
-/// #     fn name(self) -> &'static str {
-/// #         match self { Self::Pending => "pending", Self::Paid => "paid", Self::Cancelled => "cancelled" }
-/// #     }
-/// #     fn from_name(name: &str) -> Option<Self> {
-/// #         Self::STATES.iter().copied().find(|state| state.name() == name)
-/// #     }
-/// #     fn successors(self) -> &'static [Self] {
-/// #         match self { Self::Pending => &[Self::Paid, Self::Cancelled], Self::Paid | Self::Cancelled => &[] }
-/// #     }
-/// # }
-/// // #[derive(Debug, Clone, Copy, PartialEq, Eq, StateMachine)]
-/// // enum OrderStatus {
-/// //     #[state(initial, to(Paid, Cancelled))] Pending,
-/// //     #[state(terminal)] Paid,
-/// //     #[state(terminal)] Cancelled,
-/// // }
+/// #[derive(Debug, Clone, Copy, PartialEq, Eq, StateMachine)]
+/// # #[state_machine(crate = idem_core)]
+/// enum OrderStatus {
+///     #[state(initial, to(Paid, Cancelled))]
+///     Pending,
+///     #[state(to(Shipped))]
+///     Paid,
+///     #[state(terminal)]
+///     Shipped,
+///     #[state(terminal)]
+///     Cancelled,
+/// }
+///
 /// assert_eq!(OrderStatus::INITIAL, OrderStatus::Pending);
-/// assert_eq!(OrderStatus::from_name("paid"), Some(OrderStatus::Paid));
 /// assert!(OrderStatus::Pending.can_become(OrderStatus::Paid));
-/// assert!(!OrderStatus::Paid.can_become(OrderStatus::Cancelled));
-/// assert!(OrderStatus::Paid.is_terminal());
+/// assert!(!OrderStatus::Shipped.can_become(OrderStatus::Cancelled));
 /// ```
+///
+/// The examples below use this machine.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a state machine",
     label = "this type declares no states",
@@ -49,28 +56,164 @@ use std::fmt::Debug;
 )]
 pub trait StateMachine: Copy + Eq + Debug + Send + Sync + 'static {
     /// The name of the enum, as errors show it.
+    ///
+    /// ```
+    /// use idem_core::StateMachine;
+    /// # use idem_macros::StateMachine;
+    /// # #[derive(Debug, Clone, Copy, PartialEq, Eq, StateMachine)]
+    /// # #[state_machine(crate = idem_core)]
+    /// # enum OrderStatus {
+    /// #     #[state(initial, to(Paid, Cancelled))]
+    /// #     Pending,
+    /// #     #[state(to(Shipped))]
+    /// #     Paid,
+    /// #     #[state(terminal)]
+    /// #     Shipped,
+    /// #     #[state(terminal)]
+    /// #     Cancelled,
+    /// # }
+    ///
+    /// assert_eq!(OrderStatus::NAME, "OrderStatus");
+    /// ```
     const NAME: &'static str;
 
     /// Every state, in the order of declaration.
+    ///
+    /// ```
+    /// use idem_core::StateMachine;
+    /// # use idem_macros::StateMachine;
+    /// # #[derive(Debug, Clone, Copy, PartialEq, Eq, StateMachine)]
+    /// # #[state_machine(crate = idem_core)]
+    /// # enum OrderStatus {
+    /// #     #[state(initial, to(Paid, Cancelled))]
+    /// #     Pending,
+    /// #     #[state(to(Shipped))]
+    /// #     Paid,
+    /// #     #[state(terminal)]
+    /// #     Shipped,
+    /// #     #[state(terminal)]
+    /// #     Cancelled,
+    /// # }
+    ///
+    /// let names: Vec<_> = OrderStatus::STATES.iter().map(|state| state.name()).collect();
+    /// assert_eq!(names, ["pending", "paid", "shipped", "cancelled"]);
+    /// ```
     const STATES: &'static [Self];
 
     /// The state in which an entity starts.
+    ///
+    /// ```
+    /// use idem_core::StateMachine;
+    /// # use idem_macros::StateMachine;
+    /// # #[derive(Debug, Clone, Copy, PartialEq, Eq, StateMachine)]
+    /// # #[state_machine(crate = idem_core)]
+    /// # enum OrderStatus {
+    /// #     #[state(initial, to(Paid, Cancelled))]
+    /// #     Pending,
+    /// #     #[state(to(Shipped))]
+    /// #     Paid,
+    /// #     #[state(terminal)]
+    /// #     Shipped,
+    /// #     #[state(terminal)]
+    /// #     Cancelled,
+    /// # }
+    ///
+    /// assert_eq!(OrderStatus::INITIAL.name(), "pending");
+    /// ```
     const INITIAL: Self;
 
     /// The declared steps as pairs of discriminants, because a constant cannot yet compare enums: what the attribute checks while it compiles.
     #[doc(hidden)]
     const EDGES: &'static [(isize, isize)];
 
-    /// The text that is stored for this state.
+    /// The text that is stored for this state: its name in `snake_case`, unless the derive was told otherwise.
+    ///
+    /// ```
+    /// use idem_core::StateMachine;
+    /// # use idem_macros::StateMachine;
+    /// # #[derive(Debug, Clone, Copy, PartialEq, Eq, StateMachine)]
+    /// # #[state_machine(crate = idem_core)]
+    /// # enum OrderStatus {
+    /// #     #[state(initial, to(Paid, Cancelled))]
+    /// #     Pending,
+    /// #     #[state(to(Shipped))]
+    /// #     Paid,
+    /// #     #[state(terminal)]
+    /// #     Shipped,
+    /// #     #[state(terminal)]
+    /// #     Cancelled,
+    /// # }
+    ///
+    /// assert_eq!(OrderStatus::Shipped.name(), "shipped");
+    /// ```
     fn name(self) -> &'static str;
 
-    /// The state that is stored as `name`.
+    /// The state that is stored as `name`; `None` when there is none of this name.
+    ///
+    /// ```
+    /// use idem_core::StateMachine;
+    /// # use idem_macros::StateMachine;
+    /// # #[derive(Debug, Clone, Copy, PartialEq, Eq, StateMachine)]
+    /// # #[state_machine(crate = idem_core)]
+    /// # enum OrderStatus {
+    /// #     #[state(initial, to(Paid, Cancelled))]
+    /// #     Pending,
+    /// #     #[state(to(Shipped))]
+    /// #     Paid,
+    /// #     #[state(terminal)]
+    /// #     Shipped,
+    /// #     #[state(terminal)]
+    /// #     Cancelled,
+    /// # }
+    ///
+    /// assert_eq!(OrderStatus::from_name("paid"), Some(OrderStatus::Paid));
+    /// assert_eq!(OrderStatus::from_name("PAID"), None);
+    /// ```
     fn from_name(name: &str) -> Option<Self>;
 
     /// The states that may follow this one, in the order of declaration in `to(…)`.
+    ///
+    /// ```
+    /// use idem_core::StateMachine;
+    /// # use idem_macros::StateMachine;
+    /// # #[derive(Debug, Clone, Copy, PartialEq, Eq, StateMachine)]
+    /// # #[state_machine(crate = idem_core)]
+    /// # enum OrderStatus {
+    /// #     #[state(initial, to(Paid, Cancelled))]
+    /// #     Pending,
+    /// #     #[state(to(Shipped))]
+    /// #     Paid,
+    /// #     #[state(terminal)]
+    /// #     Shipped,
+    /// #     #[state(terminal)]
+    /// #     Cancelled,
+    /// # }
+    ///
+    /// assert_eq!(OrderStatus::Pending.successors(), [OrderStatus::Paid, OrderStatus::Cancelled]);
+    /// ```
     fn successors(self) -> &'static [Self];
 
     /// Whether no state follows this one.
+    ///
+    /// ```
+    /// use idem_core::StateMachine;
+    /// # use idem_macros::StateMachine;
+    /// # #[derive(Debug, Clone, Copy, PartialEq, Eq, StateMachine)]
+    /// # #[state_machine(crate = idem_core)]
+    /// # enum OrderStatus {
+    /// #     #[state(initial, to(Paid, Cancelled))]
+    /// #     Pending,
+    /// #     #[state(to(Shipped))]
+    /// #     Paid,
+    /// #     #[state(terminal)]
+    /// #     Shipped,
+    /// #     #[state(terminal)]
+    /// #     Cancelled,
+    /// # }
+    ///
+    /// let ends: Vec<_> = OrderStatus::STATES.iter().filter(|state| state.is_terminal()).collect();
+    /// assert_eq!(ends, [&OrderStatus::Shipped, &OrderStatus::Cancelled]);
+    /// ```
     fn is_terminal(self) -> bool {
         self.successors().is_empty()
     }
@@ -78,6 +221,28 @@ pub trait StateMachine: Copy + Eq + Debug + Send + Sync + 'static {
     /// Whether the step from this state to `to` is declared.
     ///
     /// No state becomes itself: the second payment of an order is not a payment.
+    ///
+    /// ```
+    /// use idem_core::StateMachine;
+    /// # use idem_macros::StateMachine;
+    /// # #[derive(Debug, Clone, Copy, PartialEq, Eq, StateMachine)]
+    /// # #[state_machine(crate = idem_core)]
+    /// # enum OrderStatus {
+    /// #     #[state(initial, to(Paid, Cancelled))]
+    /// #     Pending,
+    /// #     #[state(to(Shipped))]
+    /// #     Paid,
+    /// #     #[state(terminal)]
+    /// #     Shipped,
+    /// #     #[state(terminal)]
+    /// #     Cancelled,
+    /// # }
+    ///
+    /// assert!(OrderStatus::Paid.can_become(OrderStatus::Shipped));
+    /// assert!(!OrderStatus::Paid.can_become(OrderStatus::Paid));
+    /// // Only single steps are declared, not ways of several.
+    /// assert!(!OrderStatus::Pending.can_become(OrderStatus::Shipped));
+    /// ```
     fn can_become(self, to: Self) -> bool {
         self.successors().contains(&to)
     }
@@ -87,31 +252,26 @@ pub trait StateMachine: Copy + Eq + Debug + Send + Sync + 'static {
     /// A body that only learns its target while it runs applies the step itself; whether the step is declared is then known at run time
     /// ([`Transition::undeclared`]).
     ///
-    /// # Examples
-    ///
     /// ```
-    /// # use idem_core::state_machine::StateMachine;
-    /// # #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-    /// # enum Order { Pending, Authorized, Paid }
-    /// # impl StateMachine for Order {
-    /// #     const NAME: &'static str = "Order";
-    /// #     const STATES: &'static [Self] = &[Self::Pending, Self::Authorized, Self::Paid];
-    /// #     const INITIAL: Self = Self::Pending;
-    /// #     const EDGES: &'static [(isize, isize)] = &[(0, 1), (0, 2), (1, 2)];
-    /// #     fn name(self) -> &'static str {
-    /// #         match self { Self::Pending => "pending", Self::Authorized => "authorized", Self::Paid => "paid" }
-    /// #     }
-    /// #     fn from_name(name: &str) -> Option<Self> {
-    /// #         Self::STATES.iter().copied().find(|state| state.name() == name)
-    /// #     }
-    /// #     fn successors(self) -> &'static [Self] {
-    /// #         match self { Self::Pending => &[Self::Authorized, Self::Paid], Self::Authorized => &[Self::Paid], Self::Paid => &[] }
-    /// #     }
+    /// use idem_core::StateMachine;
+    /// # use idem_macros::StateMachine;
+    /// # #[derive(Debug, Clone, Copy, PartialEq, Eq, StateMachine)]
+    /// # #[state_machine(crate = idem_core)]
+    /// # enum OrderStatus {
+    /// #     #[state(initial, to(Paid, Cancelled))]
+    /// #     Pending,
+    /// #     #[state(to(Shipped))]
+    /// #     Paid,
+    /// #     #[state(terminal)]
+    /// #     Shipped,
+    /// #     #[state(terminal)]
+    /// #     Cancelled,
     /// # }
-    /// let pay = Order::Paid.from([Order::Pending, Order::Authorized]);
-    /// assert_eq!(pay.to(), Order::Paid);
-    /// assert_eq!(pay.from(), [Order::Pending, Order::Authorized]);
-    /// assert_eq!(Order::Paid.from(Order::Pending).from(), [Order::Pending]);
+    ///
+    /// let cancel = OrderStatus::Cancelled.from([OrderStatus::Pending, OrderStatus::Paid]);
+    /// assert_eq!(cancel.to(), OrderStatus::Cancelled);
+    /// assert_eq!(cancel.undeclared(), Some(OrderStatus::Paid));
+    /// assert_eq!(OrderStatus::Paid.from(OrderStatus::Pending).from(), [OrderStatus::Pending]);
     /// ```
     fn from(self, states: impl Into<FromStates<Self>>) -> Transition<Self> {
         Transition {
@@ -125,15 +285,15 @@ pub trait StateMachine: Copy + Eq + Debug + Send + Sync + 'static {
 ///
 /// An empty array does not compile, because a step that starts nowhere could only ever be refused.
 ///
-/// # Examples
-///
 /// ```
-/// # use idem_core::state_machine::FromStates;
+/// use idem_core::state_machine::FromStates;
+///
 /// assert_eq!(FromStates::from("pending"), FromStates::from(["pending"]));
 /// ```
 ///
 /// ```compile_fail
-/// # use idem_core::state_machine::FromStates;
+/// use idem_core::state_machine::FromStates;
+///
 /// let nowhere: [&str; 0] = [];
 /// let states = FromStates::<&str>::from(nowhere);
 /// ```
@@ -157,25 +317,26 @@ impl<S, const N: usize> From<[S; N]> for FromStates<S> {
 ///
 /// Made by [`StateMachine::from`]. It is a wish until the guarded `UPDATE` has found the entity in one of the states.
 ///
-/// # Examples
-///
 /// ```
-/// # use idem_core::state_machine::StateMachine;
-/// # #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-/// # enum Light { Red, Green }
-/// # impl StateMachine for Light {
-/// #     const NAME: &'static str = "Light";
-/// #     const STATES: &'static [Self] = &[Self::Red, Self::Green];
-/// #     const INITIAL: Self = Self::Red;
-/// #     const EDGES: &'static [(isize, isize)] = &[(0, 1), (1, 0)];
-/// #     fn name(self) -> &'static str { match self { Self::Red => "red", Self::Green => "green" } }
-/// #     fn from_name(name: &str) -> Option<Self> {
-/// #         Self::STATES.iter().copied().find(|state| state.name() == name)
-/// #     }
-/// #     fn successors(self) -> &'static [Self] { match self { Self::Red => &[Self::Green], Self::Green => &[Self::Red] } }
+/// use idem_core::{StateMachine, Transition};
+/// # use idem_macros::StateMachine;
+/// # #[derive(Debug, Clone, Copy, PartialEq, Eq, StateMachine)]
+/// # #[state_machine(crate = idem_core)]
+/// # enum OrderStatus {
+/// #     #[state(initial, to(Paid, Cancelled))]
+/// #     Pending,
+/// #     #[state(to(Shipped))]
+/// #     Paid,
+/// #     #[state(terminal)]
+/// #     Shipped,
+/// #     #[state(terminal)]
+/// #     Cancelled,
 /// # }
-/// let go = Light::Green.from(Light::Red);
-/// assert_eq!((go.from(), go.to()), ([Light::Red].as_slice(), Light::Green));
+///
+/// fn ship() -> Transition<OrderStatus> {
+///     OrderStatus::Shipped.from(OrderStatus::Paid)
+/// }
+/// assert_eq!((ship().from(), ship().to()), (&[OrderStatus::Paid][..], OrderStatus::Shipped));
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use = "a transition changes nothing until it is applied"]
@@ -187,43 +348,76 @@ pub struct Transition<S> {
 impl<S: StateMachine> Transition<S> {
     /// The states that the step may start from; at least one.
     ///
-    /// # Examples
+    /// ```
+    /// use idem_core::StateMachine;
+    /// # use idem_macros::StateMachine;
+    /// # #[derive(Debug, Clone, Copy, PartialEq, Eq, StateMachine)]
+    /// # #[state_machine(crate = idem_core)]
+    /// # enum OrderStatus {
+    /// #     #[state(initial, to(Paid, Cancelled))]
+    /// #     Pending,
+    /// #     #[state(to(Shipped))]
+    /// #     Paid,
+    /// #     #[state(terminal)]
+    /// #     Shipped,
+    /// #     #[state(terminal)]
+    /// #     Cancelled,
+    /// # }
     ///
-    /// See [`Transition`].
+    /// let step = OrderStatus::Cancelled.from([OrderStatus::Pending]);
+    /// assert_eq!(step.from(), [OrderStatus::Pending]);
+    /// ```
     pub fn from(&self) -> &[S] {
         &self.from.0
     }
 
     /// The state that the step leads to.
     ///
-    /// # Examples
+    /// ```
+    /// use idem_core::StateMachine;
+    /// # use idem_macros::StateMachine;
+    /// # #[derive(Debug, Clone, Copy, PartialEq, Eq, StateMachine)]
+    /// # #[state_machine(crate = idem_core)]
+    /// # enum OrderStatus {
+    /// #     #[state(initial, to(Paid, Cancelled))]
+    /// #     Pending,
+    /// #     #[state(to(Shipped))]
+    /// #     Paid,
+    /// #     #[state(terminal)]
+    /// #     Shipped,
+    /// #     #[state(terminal)]
+    /// #     Cancelled,
+    /// # }
     ///
-    /// See [`Transition`].
+    /// let step = OrderStatus::Paid.from(OrderStatus::Pending);
+    /// assert_eq!(step.to().name(), "paid");
+    /// ```
     pub fn to(&self) -> S {
         self.to
     }
 
     /// The first state in [`from`](Self::from) that has no declared step to [`to`](Self::to).
     ///
-    /// # Examples
-    ///
     /// ```
-    /// # use idem_core::state_machine::StateMachine;
-    /// # #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-    /// # enum Order { Pending, Paid }
-    /// # impl StateMachine for Order {
-    /// #     const NAME: &'static str = "Order";
-    /// #     const STATES: &'static [Self] = &[Self::Pending, Self::Paid];
-    /// #     const INITIAL: Self = Self::Pending;
-    /// #     const EDGES: &'static [(isize, isize)] = &[(0, 1)];
-    /// #     fn name(self) -> &'static str { match self { Self::Pending => "pending", Self::Paid => "paid" } }
-    /// #     fn from_name(name: &str) -> Option<Self> {
-    /// #         Self::STATES.iter().copied().find(|state| state.name() == name)
-    /// #     }
-    /// #     fn successors(self) -> &'static [Self] { match self { Self::Pending => &[Self::Paid], Self::Paid => &[] } }
+    /// use idem_core::StateMachine;
+    /// # use idem_macros::StateMachine;
+    /// # #[derive(Debug, Clone, Copy, PartialEq, Eq, StateMachine)]
+    /// # #[state_machine(crate = idem_core)]
+    /// # enum OrderStatus {
+    /// #     #[state(initial, to(Paid, Cancelled))]
+    /// #     Pending,
+    /// #     #[state(to(Shipped))]
+    /// #     Paid,
+    /// #     #[state(terminal)]
+    /// #     Shipped,
+    /// #     #[state(terminal)]
+    /// #     Cancelled,
     /// # }
-    /// assert_eq!(Order::Paid.from(Order::Pending).undeclared(), None);
-    /// assert_eq!(Order::Pending.from(Order::Paid).undeclared(), Some(Order::Paid));
+    ///
+    /// use OrderStatus::{Cancelled, Paid, Pending};
+    ///
+    /// assert_eq!(Paid.from(Pending).undeclared(), None);
+    /// assert_eq!(Cancelled.from([Pending, Paid]).undeclared(), Some(Paid));
     /// ```
     pub fn undeclared(&self) -> Option<S> {
         self.from()
@@ -235,25 +429,27 @@ impl<S: StateMachine> Transition<S> {
 
 /// A stored text that names no state of the machine: the column was written by another version or by hand.
 ///
-/// # Examples
-///
 /// ```
-/// # use idem_core::state_machine::{from_stored, StateMachine, UnknownState};
-/// # #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-/// # enum Light { Red }
-/// # impl StateMachine for Light {
-/// #     const NAME: &'static str = "Light";
-/// #     const STATES: &'static [Self] = &[Self::Red];
-/// #     const INITIAL: Self = Self::Red;
-/// #     const EDGES: &'static [(isize, isize)] = &[];
-/// #     fn name(self) -> &'static str { "red" }
-/// #     fn from_name(name: &str) -> Option<Self> { (name == "red").then_some(Self::Red) }
-/// #     fn successors(self) -> &'static [Self] { &[] }
+/// # use idem_core::state_machine::{UnknownState, from_stored};
+/// # use idem_core::StateMachine;
+/// # use idem_macros::StateMachine;
+/// # #[derive(Debug, Clone, Copy, PartialEq, Eq, StateMachine)]
+/// # #[state_machine(crate = idem_core)]
+/// # enum OrderStatus {
+/// #     #[state(initial, to(Paid, Cancelled))]
+/// #     Pending,
+/// #     #[state(to(Shipped))]
+/// #     Paid,
+/// #     #[state(terminal)]
+/// #     Shipped,
+/// #     #[state(terminal)]
+/// #     Cancelled,
 /// # }
-/// # fn read(stored: &str) -> Result<Light, UnknownState> { from_stored(stored) }
-/// let error = read("mauve").unwrap_err();
-/// assert_eq!(error.to_string(), "`mauve` is no state of `Light`");
-/// assert_eq!((error.machine(), error.stored()), ("Light", "mauve"));
+/// # fn read(stored: &str) -> Result<OrderStatus, UnknownState> { from_stored(stored) }
+///
+/// // What the mapping of the column, written by the derive, answers to Diesel.
+/// let error: UnknownState = read("returned").unwrap_err();
+/// assert_eq!(error.to_string(), "`returned` is no state of `OrderStatus`");
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnknownState {
@@ -264,18 +460,53 @@ pub struct UnknownState {
 impl UnknownState {
     /// The name of the enum.
     ///
-    /// # Examples
+    /// ```
+    /// # use idem_core::state_machine::{UnknownState, from_stored};
+    /// # use idem_core::StateMachine;
+    /// # use idem_macros::StateMachine;
+    /// # #[derive(Debug, Clone, Copy, PartialEq, Eq, StateMachine)]
+    /// # #[state_machine(crate = idem_core)]
+    /// # enum OrderStatus {
+    /// #     #[state(initial, to(Paid, Cancelled))]
+    /// #     Pending,
+    /// #     #[state(to(Shipped))]
+    /// #     Paid,
+    /// #     #[state(terminal)]
+    /// #     Shipped,
+    /// #     #[state(terminal)]
+    /// #     Cancelled,
+    /// # }
+    /// # fn read(stored: &str) -> Result<OrderStatus, UnknownState> { from_stored(stored) }
     ///
-    /// See [`UnknownState`].
+    /// assert_eq!(read("returned").unwrap_err().machine(), "OrderStatus");
+    /// ```
     pub fn machine(&self) -> &'static str {
         self.machine
     }
 
     /// The text that was found.
     ///
-    /// # Examples
+    /// ```
+    /// # use idem_core::state_machine::{UnknownState, from_stored};
+    /// # use idem_core::StateMachine;
+    /// # use idem_macros::StateMachine;
+    /// # #[derive(Debug, Clone, Copy, PartialEq, Eq, StateMachine)]
+    /// # #[state_machine(crate = idem_core)]
+    /// # enum OrderStatus {
+    /// #     #[state(initial, to(Paid, Cancelled))]
+    /// #     Pending,
+    /// #     #[state(to(Shipped))]
+    /// #     Paid,
+    /// #     #[state(terminal)]
+    /// #     Shipped,
+    /// #     #[state(terminal)]
+    /// #     Cancelled,
+    /// # }
+    /// # fn read(stored: &str) -> Result<OrderStatus, UnknownState> { from_stored(stored) }
     ///
-    /// See [`UnknownState`].
+    /// // Names are compared byte by byte.
+    /// assert_eq!(read("Paid").unwrap_err().stored(), "Paid");
+    /// ```
     pub fn stored(&self) -> &str {
         &self.stored
     }

@@ -9,6 +9,14 @@ use crate::driver::Driver;
 ///
 /// `Run` is what such a function returns: the value itself on a [`Blocking`] connection, a future on an [`Async`] one.
 /// So the same name serves both: `begin(…)?` and `begin(…).await?`.
+///
+/// ```
+/// use idem_diesel::{Blocking, Flavor};
+///
+/// // On a blocking connection a function returns what it gives.
+/// let value: <Blocking as Flavor>::Run<'static, i32> = 7;
+/// assert_eq!(value, 7);
+/// ```
 pub trait Flavor: 'static {
     /// What a function returns that gives `T`.
     type Run<'a, T: Send + 'a>;
@@ -19,10 +27,29 @@ pub trait Flavor: 'static {
 }
 
 /// Sync Diesel: a function returns when it is done.
+///
+/// ```
+/// use diesel::prelude::*;
+/// use idem_diesel::{Blocking, IdempotentConnection};
+///
+/// fn ready<C: IdempotentConnection<Flavor = Blocking>>(db: &mut C) -> bool {
+///     idem_diesel::ensure_schema(db).is_ok()
+/// }
+///
+/// assert!(ready(&mut SqliteConnection::establish(":memory:")?));
+/// # Ok::<(), diesel::ConnectionError>(())
+/// ```
 #[derive(Debug)]
 pub enum Blocking {}
 
 /// diesel-async: a function returns a future.
+///
+/// ```
+/// use idem_diesel::{Async, Flavor};
+///
+/// let future: <Async as Flavor>::Run<'static, i32> = Box::pin(async { 7 });
+/// assert_eq!(futures_util::FutureExt::now_or_never(future), Some(7));
+/// ```
 #[derive(Debug)]
 pub enum Async {}
 
@@ -51,6 +78,19 @@ pub(crate) fn run_blocking<T>(future: impl Future<Output = T>) -> T {
 }
 
 /// What a library function returns on the connection `C`.
+///
+/// ```
+/// use diesel::prelude::*;
+/// use idem_diesel::{Error, IdempotentConnection, Run};
+///
+/// /// Makes the tables on any connection: at once on a sync one, as a future on an async one.
+/// fn prepare<C: IdempotentConnection>(db: &mut C) -> Run<'_, C, Result<(), Error>> {
+///     idem_diesel::ensure_schema(db)
+/// }
+///
+/// assert!(prepare(&mut SqliteConnection::establish(":memory:")?).is_ok());
+/// # Ok::<(), diesel::ConnectionError>(())
+/// ```
 pub type Run<'a, C, T> = <<C as IdempotentConnection>::Flavor as Flavor>::Run<'a, T>;
 
 /// A connection that an idempotent handler can be given.
@@ -89,10 +129,29 @@ pub trait IdempotentConnection: Send {
     type Inner: Driver;
 
     /// The Diesel connection inside.
+    ///
+    /// ```
+    /// use diesel::prelude::*;
+    /// use idem_diesel::IdempotentConnection;
+    ///
+    /// let mut db = SqliteConnection::establish(":memory:")?;
+    /// assert_eq!(diesel::sql_query("SELECT 1").execute(db.inner())?, 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     fn inner(&mut self) -> &mut Self::Inner;
 }
 
 /// A connection that fits the function it is given to: a sync one to a `fn`, an async one to an `async fn`.
+///
+/// ```
+/// use idem_diesel::{Blocking, FlavoredConnection};
+///
+/// fn fits_a_sync_handler<C: FlavoredConnection<Blocking>>() -> bool {
+///     true
+/// }
+///
+/// assert!(fits_a_sync_handler::<diesel::SqliteConnection>());
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be used in this kind of handler",
     label = "this connection does not fit the handler",

@@ -14,51 +14,79 @@ mod postgres;
 #[cfg(feature = "_sqlite")]
 mod sqlite;
 
-/// A backend of this library: PostgreSQL or SQLite. What it holds is for the library's own statements.
+/// A backend of this library: PostgreSQL or SQLite.
+///
+/// ```
+/// fn is_supported<DB: idem_diesel::Dialect>() -> bool {
+///     !idem_diesel::migrations::sql::<DB>().is_empty()
+/// }
+///
+/// assert!(is_supported::<diesel::sqlite::Sqlite>());
+/// ```
 pub trait Dialect: Backend {
     /// Whether a transaction cannot read first and write later without failing, so that a replay is looked for before BEGIN.
+    #[doc(hidden)]
     const READS_BEFORE_BEGIN: bool;
     /// Whether the body always runs inside a savepoint, because only that tells whether it ended the transaction.
+    #[doc(hidden)]
     const ALWAYS_SAVEPOINT: bool;
     /// How many rows the store reports when it stored. PostgreSQL checks on the server, where it can still stop COMMIT.
+    #[doc(hidden)]
     const STORED_ROWS: usize;
     /// The schema, in the order of its scripts.
+    #[doc(hidden)]
     const SCRIPTS: &'static [Script];
     /// Keeps a second `ensure_schema` out until this one has committed.
+    #[doc(hidden)]
     const LOCK_SCHEMA: &'static str;
     /// A query of what `api_idempotency` is made of, one fact in a row.
+    #[doc(hidden)]
     const SCHEMA_FACTS: &'static str;
     /// The facts that must be among them.
+    #[doc(hidden)]
     const EXPECTED_FACTS: &'static [&'static str];
     /// A query of one text that is absent when `api_idempotency` is.
+    #[doc(hidden)]
     const TABLE_EXISTS: &'static str;
     /// The database's time now.
+    #[doc(hidden)]
     const NOW: &'static str;
 
     /// Writes a table's name.
+    #[doc(hidden)]
     fn push_table<T: TableName>(out: AstPass<'_, '_, Self>, table: &'static T) -> QueryResult<()>;
     /// Binds a text.
+    #[doc(hidden)]
     fn push_text<'b>(out: &mut AstPass<'_, 'b, Self>, text: &'b str) -> QueryResult<()>;
     /// Binds a text as whatever type its column has, such as a native enum.
+    #[doc(hidden)]
     fn push_label<'b>(out: &mut AstPass<'_, 'b, Self>, text: &'b str) -> QueryResult<()>;
     /// Binds the text of a UUID as the type that UUID columns have.
+    #[doc(hidden)]
     fn push_uuid<'b>(out: &mut AstPass<'_, 'b, Self>, text: &'b str) -> QueryResult<()>;
     /// Binds bytes.
+    #[doc(hidden)]
     fn push_bytes<'b>(out: &mut AstPass<'_, 'b, Self>, bytes: &'b [u8]) -> QueryResult<()>;
     /// Binds an integer.
+    #[doc(hidden)]
     fn push_integer<'b>(out: &mut AstPass<'_, 'b, Self>, integer: &'b i64) -> QueryResult<()>;
     /// The time `seconds` from now.
+    #[doc(hidden)]
     fn push_time_after<'b>(out: &mut AstPass<'_, 'b, Self>, seconds: &'b i64) -> QueryResult<()>;
     /// Microseconds since the Unix epoch of the time `expression`.
+    #[doc(hidden)]
     fn push_micros(out: &mut AstPass<'_, '_, Self>, expression: &str);
     /// Takes the lock of a key if nobody holds it, and says whether it did. True where no lock is needed.
+    #[doc(hidden)]
     fn push_try_lock<'b>(out: &mut AstPass<'_, 'b, Self>, lock: &'b i64) -> QueryResult<()>;
     /// The store: `update`, which must change one row of `api_idempotency`, or fail.
+    #[doc(hidden)]
     fn push_exactly_one<'b>(
         out: &mut AstPass<'_, 'b, Self>,
         update: impl FnOnce(&mut AstPass<'_, 'b, Self>) -> QueryResult<()>,
     ) -> QueryResult<()>;
     /// Whether the row was written by the transaction that reads it.
+    #[doc(hidden)]
     fn push_is_own_row(out: &mut AstPass<'_, '_, Self>);
 }
 
@@ -95,6 +123,12 @@ pub trait OnSqlite {}
 impl<T> OnSqlite for T {}
 
 /// One step of the schema.
+///
+/// ```
+/// let script = idem_diesel::migrations::sql::<diesel::sqlite::Sqlite>()[0];
+/// assert_eq!(script.version, "idem_0001_api_idempotency");
+/// assert!(script.down.contains("DROP TABLE api_idempotency"));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Script {
     /// Its version, which sorts in the order in which the scripts are run.

@@ -17,6 +17,13 @@ use crate::guard::Request;
 use crate::transition::{EntityKey, StateColumn};
 
 /// What an idempotent handler returns: `Result<A, E>`, also through an alias.
+///
+/// ```
+/// use idem_diesel::HandlerResult;
+///
+/// let result: diesel::QueryResult<u8> = HandlerResult::from_result(Ok(7));
+/// assert_eq!(result.into_result(), Ok(7));
+/// ```
 #[diagnostic::on_unimplemented(
     message = "an idempotent handler returns `Result<T, E>`, not `{Self}`",
     label = "write `Result<T, E>` here",
@@ -30,9 +37,22 @@ pub trait HandlerResult {
     type Error: HandlerError;
 
     /// The result itself.
+    ///
+    /// ```
+    /// use idem_diesel::HandlerResult;
+    ///
+    /// assert_eq!(HandlerResult::into_result(diesel::QueryResult::Ok(7)), Ok(7));
+    /// ```
     fn into_result(self) -> Result<Self::Answer, Self::Error>;
 
     /// The handler's type of a result.
+    ///
+    /// ```
+    /// use idem_diesel::HandlerResult;
+    ///
+    /// let result: diesel::QueryResult<u8> = HandlerResult::from_result(Err(diesel::NotFound));
+    /// assert_eq!(result, Err(diesel::NotFound));
+    /// ```
     fn from_result(result: Result<Self::Answer, Self::Error>) -> Self;
 }
 
@@ -50,6 +70,21 @@ impl<A: Answer, E: HandlerError> HandlerResult for Result<A, E> {
 }
 
 /// The error of an idempotent handler: made from [`Error`].
+///
+/// ```
+/// use idem_diesel::{Error, ErrorKind, HandlerError};
+///
+/// #[derive(Debug, thiserror::Error)]
+/// #[error(transparent)]
+/// struct ShopError(#[from] Error);
+///
+/// fn as_handlers_do<E: HandlerError>(error: Error) -> E {
+///     error.into()
+/// }
+///
+/// let error: ShopError = as_handlers_do(ErrorKind::Mismatch.into());
+/// assert_eq!(Error::find(&error).map(|found| found.kind()), Some(&ErrorKind::Mismatch));
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the error of an idempotent handler",
     label = "this error cannot hold what the library reports",

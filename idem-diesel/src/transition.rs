@@ -16,6 +16,21 @@ use crate::error::Error;
 const MAX_ROUNDS: u32 = 4;
 
 /// A state machine whose state is a column of a table; `#[derive(StateMachine)]` with `table` and `column` makes it one.
+///
+/// ```
+/// use idem_diesel::{StateColumn, StateMachine};
+///
+/// diesel::table! { parcels { id -> BigInt, status -> Text, } }
+///
+/// #[derive(Debug, Clone, Copy, PartialEq, Eq, StateMachine)]
+/// #[state_machine(table = parcels, column = status)]
+/// enum Parcel {
+///     #[state(initial, to(Sent))] Packed,
+///     #[state(terminal)] Sent,
+/// }
+///
+/// assert_eq!((Parcel::COLUMN, Parcel::KEY), ("status", ["id"].as_slice()));
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no state machine with a table",
     label = "its state is not known to be a column",
@@ -35,6 +50,12 @@ pub trait StateColumn: StateMachine {
 }
 
 /// A value that selects an entity: an integer, a text, a UUID, or a tuple of these for a composite key.
+///
+/// ```
+/// use idem_diesel::EntityKey;
+///
+/// assert_eq!(("acme", 17_i64).into_values().len(), 2);
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot select an entity",
     label = "not an id",
@@ -42,10 +63,22 @@ pub trait StateColumn: StateMachine {
 )]
 pub trait EntityKey {
     /// The values, in the order of the key's columns.
+    ///
+    /// ```
+    /// use idem_diesel::EntityKey;
+    ///
+    /// assert_eq!(17_i64.into_values(), 17_i32.into_values());
+    /// ```
     fn into_values(self) -> Vec<KeyValue>;
 }
 
 /// One value of an entity's key.
+///
+/// ```
+/// use idem_diesel::transition::KeyPart;
+///
+/// assert_ne!("17".into_value(), 17_i64.into_value());
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyValue(Value);
 
@@ -58,8 +91,20 @@ enum Value {
 }
 
 /// A type that is one column of a key.
+///
+/// ```
+/// use idem_diesel::transition::KeyPart;
+///
+/// assert_eq!("acme".into_value(), String::from("acme").into_value());
+/// ```
 pub trait KeyPart {
     /// The value.
+    ///
+    /// ```
+    /// use idem_diesel::transition::KeyPart;
+    ///
+    /// assert_eq!((&17_i32).into_value(), 17_i64.into_value());
+    /// ```
     fn into_value(self) -> KeyValue;
 }
 
@@ -323,6 +368,7 @@ impl<S: StateColumn> ApplyTransition for Transition<S> {
 }
 
 /// A column of type `Self` that can hold a state stored as `Stored`.
+#[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "the column is of type `{Self}`, but the states are stored as `{Stored}`",
     label = "this column cannot hold the state",
@@ -335,4 +381,5 @@ impl<T> HoldsState<T> for T {}
 impl<T: diesel::sql_types::SqlType> HoldsState<T> for Nullable<T> {}
 
 /// Compiles when the column can hold the state.
+#[doc(hidden)]
 pub const fn column_holds_state<Column: HoldsState<Stored>, Stored>() {}

@@ -49,6 +49,25 @@ pub(super) fn finish(mut encoder: Encoder) -> Result<Vec<u8>, HashError> {
 ///
 /// [`RequestHash::encode`] is given one. Simple values are written by their own `encode`; the methods here write what is
 /// made of parts. The first thing that cannot be hashed is kept as the error of the whole request.
+///
+/// ```
+/// use idem_core::request_hash::{Encoder, RequestHash, canonical_bytes};
+///
+/// struct Transfer { cents: u64, to: String }
+///
+/// impl RequestHash for Transfer {
+///     fn encode(&self, encoder: &mut Encoder) {
+///         encoder.structure(|fields| {
+///             fields.field("to", &self.to);
+///             fields.field("cents", &self.cents);
+///         });
+///     }
+/// }
+///
+/// let bytes = canonical_bytes(&Transfer { cents: 500, to: "Ada".into() })?;
+/// assert_eq!(bytes[..5], [9, 0, 0, 0, 33]);
+/// # Ok::<(), idem_core::HashError>(())
+/// ```
 pub struct Encoder {
     bytes: Vec<u8>,
     error: Option<HashError>,
