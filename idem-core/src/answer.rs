@@ -40,7 +40,7 @@ pub enum End {
 /// ```
 /// use idem_core::Answer;
 ///
-/// let stored = ("order-17", 500).encode()?;
+/// let stored = ("order-17".to_owned(), 500).encode()?;
 /// assert_eq!((stored.codec(), stored.body()), ("json", &br#"["order-17",500]"#[..]));
 /// # Ok::<(), idem_core::Error>(())
 /// ```

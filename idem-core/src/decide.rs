@@ -23,6 +23,7 @@
 use std::time::{Duration, SystemTime};
 
 use crate::answer::StoredAnswer;
+use crate::error::{Error, ErrorKind};
 use crate::policy::Late;
 use crate::record::{Record, RecordState, Writer};
 use crate::request_hash::RequestDigest;
@@ -210,6 +211,19 @@ pub fn decide<'r>(record: Option<&'r Record>, call: &Call<'_>, now: SystemTime) 
             Late::Reject => Decision::Reject(Rejection::Expired),
             Late::Execute => next_attempt,
         },
+    }
+}
+
+impl From<Rejection> for Error {
+    fn from(rejection: Rejection) -> Self {
+        Self::new(match rejection {
+            Rejection::Reentrant => ErrorKind::Reentrant,
+            Rejection::Orphaned => ErrorKind::Orphaned,
+            Rejection::Mismatch => ErrorKind::Mismatch,
+            Rejection::SchemeChanged { stored } => ErrorKind::SchemeChanged { stored },
+            Rejection::Parked => ErrorKind::Parked,
+            Rejection::Expired => ErrorKind::Expired,
+        })
     }
 }
 

@@ -58,9 +58,10 @@ impl DownstreamKey {
     /// ```
     /// use idem_core::{IdempotencyKey, Intent, Tenant};
     ///
-    /// let intent = Intent::new(Tenant::shared("acme")?, IdempotencyKey::new("order-17")?).bind("orders.pay");
-    /// let key = intent.downstream("stripe.charge");
-    /// assert_eq!(("Idempotency-Key", key.as_str()), ("Idempotency-Key", &*key.to_string()));
+    /// let intent = Intent::new(Tenant::of("acme", "alice")?, IdempotencyKey::new("order-17")?);
+    /// let key = intent.bind("orders.pay").downstream("stripe.refund");
+    /// assert!(key.as_str().starts_with("d1-"));
+    /// assert_eq!(key.as_str().len(), 35);
     /// # Ok::<(), idem_core::Invalid>(())
     /// ```
     pub fn as_str(&self) -> &str {

@@ -3,9 +3,12 @@
 //! ```
 //! use idem_core::{IdempotencyKey, Intent, Tenant};
 //!
-//! let again = || Ok(Intent::new(Tenant::of("acme", "alice")?, IdempotencyKey::new("order-17")?));
-//! let (first, retry): (Intent, Intent) = (again()?, again()?);
-//! assert_eq!(first, retry);
+//! let alice = Tenant::of("acme", "alice")?;
+//! let [first, retry, other] = ["order-17", "order-17", "order-18"].map(IdempotencyKey::new);
+//! let of = |key| Intent::new(alice.clone(), key);
+//! let first = of(first?);
+//! assert_eq!(first, of(retry?));
+//! assert_ne!(first, of(other?));
 //! # Ok::<(), idem_core::Invalid>(())
 //! ```
 

@@ -106,6 +106,10 @@ impl IdempotencyKey {
     ///
     /// assert_ne!(IdempotencyKey::random(), IdempotencyKey::random());
     /// ```
+    ///
+    /// # Panics
+    ///
+    /// When the operating system gives no random bytes.
     #[cfg(feature = "uuid")]
     pub fn random() -> Self {
         Self(uuid::Uuid::new_v4().to_string())

@@ -1,9 +1,9 @@
 //! Every bound of the protocol, by name.
 //!
 //! ```
-//! use idem_core::limits::{DEFAULT_WAIT, LONGEST_RETENTION, SHORTEST_RETENTION};
+//! use idem_core::limits::{DEFAULT_MAX_IDLE, DEFAULT_WAIT, LONGEST_RETENTION};
 //!
-//! assert!(DEFAULT_WAIT < SHORTEST_RETENTION && SHORTEST_RETENTION < LONGEST_RETENTION);
+//! assert!(DEFAULT_WAIT < DEFAULT_MAX_IDLE && DEFAULT_MAX_IDLE < LONGEST_RETENTION);
 //! ```
 
 use std::time::Duration;
@@ -67,6 +67,18 @@ pub const DEFAULT_ANSWER_BYTES: usize = 1024 * 1024;
 /// ```
 pub const DEFAULT_WAIT: Duration = Duration::from_secs(5);
 
+/// How long the server lets a call's transaction sit idle unless the policy says otherwise: what bounds a client host that
+/// vanished.
+///
+/// ```
+/// use idem_core::Policy;
+/// use idem_core::limits::DEFAULT_MAX_IDLE;
+///
+/// assert_eq!(DEFAULT_MAX_IDLE.as_secs(), 60);
+/// assert_eq!(Policy::new().get_max_idle(), Some(DEFAULT_MAX_IDLE));
+/// ```
+pub const DEFAULT_MAX_IDLE: Duration = Duration::from_secs(60);
+
 /// How long a caller should wait before it comes back, where nothing better is known: after
 /// [`InFlight`](crate::ErrorKind::InFlight), [`Busy`](crate::ErrorKind::Busy),
 /// [`ConnectionLost`](crate::ErrorKind::ConnectionLost) and [`OutcomeUnknown`](crate::ErrorKind::OutcomeUnknown).
@@ -79,20 +91,6 @@ pub const DEFAULT_WAIT: Duration = Duration::from_secs(5);
 /// assert_eq!(Error::new(ErrorKind::OutcomeUnknown).retry_after(), Some(RETRY_AFTER));
 /// ```
 pub const RETRY_AFTER: Duration = Duration::from_secs(1);
-
-/// The shortest retention that needs no written reason: clients retry hours later when a connection comes back.
-///
-/// It is also what Stripe keeps a key at least (<https://docs.stripe.com/api/idempotent_requests>).
-///
-/// ```
-/// use idem_core::Retention;
-/// use idem_core::limits::SHORTEST_RETENTION;
-///
-/// assert_eq!(SHORTEST_RETENTION, Retention::literal("24h").as_duration());
-/// // Only `#[idempotent(ttl = …)]` asks for the reason; a shorter retention can be made.
-/// assert!(Retention::literal("5m").as_duration() < SHORTEST_RETENTION);
-/// ```
-pub const SHORTEST_RETENTION: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The longest retention: ten years of 366 days. A longer one is rather a slip of the unit than a decision.
 ///

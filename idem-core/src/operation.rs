@@ -9,7 +9,7 @@
 //! assert_ne!(PAY_AT_ONCE, PAY);
 //! ```
 
-use crate::invalid::Invalid;
+use crate::invalid::{Invalid, Problem};
 use crate::policy::Policy;
 use crate::retention::Retention;
 use crate::scope::check_name;
@@ -66,6 +66,9 @@ impl Operation {
     ///
     /// [`Invalid`] when the name is empty, longer than 255 bytes or has a control character.
     pub const fn try_new(name: &'static str, retention: Retention) -> Result<Self, Invalid> {
+        if let [b' ', ..] | [.., b' '] = name.as_bytes() {
+            return Err(Invalid::new("operation", Problem::OuterSpace));
+        }
         match check_name(name) {
             Ok(()) => Ok(Self {
                 name,
@@ -139,5 +142,8 @@ mod tests {
             "operation is empty"
         );
         assert!(Operation::try_new("a\nb", retention).is_err());
+        assert!(Operation::try_new("a b", retention).is_ok());
+        assert!(Operation::try_new(" a", retention).is_err());
+        assert!(Operation::try_new(" ", retention).is_err());
     }
 }

@@ -10,7 +10,7 @@
 
 use std::time::Duration;
 
-use crate::limits::{DEFAULT_ANSWER_BYTES, DEFAULT_WAIT};
+use crate::limits::{DEFAULT_ANSWER_BYTES, DEFAULT_MAX_IDLE, DEFAULT_WAIT};
 
 /// What a late retry gets: one that arrives when its record has expired.
 ///
@@ -96,7 +96,7 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// Waits 5 s for another call of the same key, rejects late retries, runs at READ COMMITTED, refuses open
+    /// Waits 5 s for another call of the same key, bounds a vanished client at 60 s, rejects late retries, runs at READ COMMITTED, refuses open
     /// transactions, and stores answers of up to 1 MiB.
     ///
     /// ```
@@ -112,7 +112,7 @@ impl Policy {
             late: Late::Reject,
             isolation: Isolation::ReadCommitted,
             nested: Nested::Refuse,
-            max_idle: None,
+            max_idle: Some(DEFAULT_MAX_IDLE),
             tenant_setting: None,
             answer_bytes: DEFAULT_ANSWER_BYTES,
         }
@@ -145,8 +145,7 @@ impl Policy {
         Self { late, ..self }
     }
 
-    /// The isolation level of the transaction. `idem-diesel` refuses all but the default so far
-    /// ([`Unsupported`](crate::ErrorKind::Unsupported)).
+    /// The isolation level of the transaction on PostgreSQL. (SQLite has one level, and it is the strictest.)
     ///
     /// ```
     /// use idem_core::{Isolation, Policy};
@@ -159,8 +158,7 @@ impl Policy {
         Self { isolation, ..self }
     }
 
-    /// What happens inside an open transaction. `idem-diesel` refuses all but the default so far
-    /// ([`Unsupported`](crate::ErrorKind::Unsupported)).
+    /// What happens inside an open transaction.
     ///
     /// ```
     /// use idem_core::{Nested, Policy};
@@ -174,25 +172,22 @@ impl Policy {
     }
 
     /// How long the server lets a vanished client's transaction sit idle (PostgreSQL's `idle_in_transaction_session_timeout`).
-    /// `idem-diesel` refuses it so far ([`Unsupported`](crate::ErrorKind::Unsupported)).
+    /// `None`: as long as the session's own setting says.
     ///
     /// ```
     /// use std::time::Duration;
     /// use idem_core::Policy;
     ///
-    /// const WATCHED: Policy = Policy::new().max_idle(Duration::from_secs(60));
-    /// assert_eq!(WATCHED.get_max_idle(), Some(Duration::from_secs(60)));
+    /// const WATCHED: Policy = Policy::new().max_idle(Some(Duration::from_secs(10)));
+    /// assert_eq!(WATCHED.get_max_idle(), Some(Duration::from_secs(10)));
     /// ```
     #[must_use]
-    pub const fn max_idle(self, max_idle: Duration) -> Self {
-        Self {
-            max_idle: Some(max_idle),
-            ..self
-        }
+    pub const fn max_idle(self, max_idle: Option<Duration>) -> Self {
+        Self { max_idle, ..self }
     }
 
-    /// The database setting that row-level security reads the tenant from. `idem-diesel` refuses it so far
-    /// ([`Unsupported`](crate::ErrorKind::Unsupported)).
+    /// The setting of PostgreSQL that row-level security reads the tenant from, such as `app.tenant_id`. It is set for the transaction, between
+    /// BEGIN and the claim, to the text of [`Tenant::as_str`](crate::Tenant::as_str).
     ///
     /// ```
     /// use idem_core::Policy;
@@ -273,7 +268,7 @@ impl Policy {
     /// ```
     /// use idem_core::Policy;
     ///
-    /// assert_eq!(Policy::new().get_max_idle(), None);
+    /// assert_eq!(Policy::new().get_max_idle().map(|bound| bound.as_secs()), Some(60));
     /// ```
     pub const fn get_max_idle(&self) -> Option<Duration> {
         self.max_idle

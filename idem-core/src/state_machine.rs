@@ -63,14 +63,8 @@ pub trait StateMachine: Copy + Eq + Debug + Send + Sync + 'static {
     /// # #[derive(Debug, Clone, Copy, PartialEq, Eq, StateMachine)]
     /// # #[state_machine(crate = idem_core)]
     /// # enum OrderStatus {
-    /// #     #[state(initial, to(Paid, Cancelled))]
-    /// #     Pending,
-    /// #     #[state(to(Shipped))]
-    /// #     Paid,
-    /// #     #[state(terminal)]
-    /// #     Shipped,
-    /// #     #[state(terminal)]
-    /// #     Cancelled,
+    /// #     #[state(initial, to(Paid, Cancelled))] Pending, #[state(to(Shipped))] Paid,
+    /// #     #[state(terminal)] Shipped, #[state(terminal)] Cancelled,
     /// # }
     ///
     /// assert_eq!(OrderStatus::NAME, "OrderStatus");
@@ -85,14 +79,8 @@ pub trait StateMachine: Copy + Eq + Debug + Send + Sync + 'static {
     /// # #[derive(Debug, Clone, Copy, PartialEq, Eq, StateMachine)]
     /// # #[state_machine(crate = idem_core)]
     /// # enum OrderStatus {
-    /// #     #[state(initial, to(Paid, Cancelled))]
-    /// #     Pending,
-    /// #     #[state(to(Shipped))]
-    /// #     Paid,
-    /// #     #[state(terminal)]
-    /// #     Shipped,
-    /// #     #[state(terminal)]
-    /// #     Cancelled,
+    /// #     #[state(initial, to(Paid, Cancelled))] Pending, #[state(to(Shipped))] Paid,
+    /// #     #[state(terminal)] Shipped, #[state(terminal)] Cancelled,
     /// # }
     ///
     /// let names: Vec<_> = OrderStatus::STATES.iter().map(|state| state.name()).collect();
@@ -108,14 +96,8 @@ pub trait StateMachine: Copy + Eq + Debug + Send + Sync + 'static {
     /// # #[derive(Debug, Clone, Copy, PartialEq, Eq, StateMachine)]
     /// # #[state_machine(crate = idem_core)]
     /// # enum OrderStatus {
-    /// #     #[state(initial, to(Paid, Cancelled))]
-    /// #     Pending,
-    /// #     #[state(to(Shipped))]
-    /// #     Paid,
-    /// #     #[state(terminal)]
-    /// #     Shipped,
-    /// #     #[state(terminal)]
-    /// #     Cancelled,
+    /// #     #[state(initial, to(Paid, Cancelled))] Pending, #[state(to(Shipped))] Paid,
+    /// #     #[state(terminal)] Shipped, #[state(terminal)] Cancelled,
     /// # }
     ///
     /// assert_eq!(OrderStatus::INITIAL.name(), "pending");
@@ -134,14 +116,8 @@ pub trait StateMachine: Copy + Eq + Debug + Send + Sync + 'static {
     /// # #[derive(Debug, Clone, Copy, PartialEq, Eq, StateMachine)]
     /// # #[state_machine(crate = idem_core)]
     /// # enum OrderStatus {
-    /// #     #[state(initial, to(Paid, Cancelled))]
-    /// #     Pending,
-    /// #     #[state(to(Shipped))]
-    /// #     Paid,
-    /// #     #[state(terminal)]
-    /// #     Shipped,
-    /// #     #[state(terminal)]
-    /// #     Cancelled,
+    /// #     #[state(initial, to(Paid, Cancelled))] Pending, #[state(to(Shipped))] Paid,
+    /// #     #[state(terminal)] Shipped, #[state(terminal)] Cancelled,
     /// # }
     ///
     /// assert_eq!(OrderStatus::Shipped.name(), "shipped");
@@ -156,14 +132,8 @@ pub trait StateMachine: Copy + Eq + Debug + Send + Sync + 'static {
     /// # #[derive(Debug, Clone, Copy, PartialEq, Eq, StateMachine)]
     /// # #[state_machine(crate = idem_core)]
     /// # enum OrderStatus {
-    /// #     #[state(initial, to(Paid, Cancelled))]
-    /// #     Pending,
-    /// #     #[state(to(Shipped))]
-    /// #     Paid,
-    /// #     #[state(terminal)]
-    /// #     Shipped,
-    /// #     #[state(terminal)]
-    /// #     Cancelled,
+    /// #     #[state(initial, to(Paid, Cancelled))] Pending, #[state(to(Shipped))] Paid,
+    /// #     #[state(terminal)] Shipped, #[state(terminal)] Cancelled,
     /// # }
     ///
     /// assert_eq!(OrderStatus::from_name("paid"), Some(OrderStatus::Paid));
@@ -179,14 +149,8 @@ pub trait StateMachine: Copy + Eq + Debug + Send + Sync + 'static {
     /// # #[derive(Debug, Clone, Copy, PartialEq, Eq, StateMachine)]
     /// # #[state_machine(crate = idem_core)]
     /// # enum OrderStatus {
-    /// #     #[state(initial, to(Paid, Cancelled))]
-    /// #     Pending,
-    /// #     #[state(to(Shipped))]
-    /// #     Paid,
-    /// #     #[state(terminal)]
-    /// #     Shipped,
-    /// #     #[state(terminal)]
-    /// #     Cancelled,
+    /// #     #[state(initial, to(Paid, Cancelled))] Pending, #[state(to(Shipped))] Paid,
+    /// #     #[state(terminal)] Shipped, #[state(terminal)] Cancelled,
     /// # }
     ///
     /// assert_eq!(OrderStatus::Pending.successors(), [OrderStatus::Paid, OrderStatus::Cancelled]);
@@ -201,14 +165,8 @@ pub trait StateMachine: Copy + Eq + Debug + Send + Sync + 'static {
     /// # #[derive(Debug, Clone, Copy, PartialEq, Eq, StateMachine)]
     /// # #[state_machine(crate = idem_core)]
     /// # enum OrderStatus {
-    /// #     #[state(initial, to(Paid, Cancelled))]
-    /// #     Pending,
-    /// #     #[state(to(Shipped))]
-    /// #     Paid,
-    /// #     #[state(terminal)]
-    /// #     Shipped,
-    /// #     #[state(terminal)]
-    /// #     Cancelled,
+    /// #     #[state(initial, to(Paid, Cancelled))] Pending, #[state(to(Shipped))] Paid,
+    /// #     #[state(terminal)] Shipped, #[state(terminal)] Cancelled,
     /// # }
     ///
     /// let ends: Vec<_> = OrderStatus::STATES.iter().filter(|state| state.is_terminal()).collect();
@@ -228,14 +186,8 @@ pub trait StateMachine: Copy + Eq + Debug + Send + Sync + 'static {
     /// # #[derive(Debug, Clone, Copy, PartialEq, Eq, StateMachine)]
     /// # #[state_machine(crate = idem_core)]
     /// # enum OrderStatus {
-    /// #     #[state(initial, to(Paid, Cancelled))]
-    /// #     Pending,
-    /// #     #[state(to(Shipped))]
-    /// #     Paid,
-    /// #     #[state(terminal)]
-    /// #     Shipped,
-    /// #     #[state(terminal)]
-    /// #     Cancelled,
+    /// #     #[state(initial, to(Paid, Cancelled))] Pending, #[state(to(Shipped))] Paid,
+    /// #     #[state(terminal)] Shipped, #[state(terminal)] Cancelled,
     /// # }
     ///
     /// assert!(OrderStatus::Paid.can_become(OrderStatus::Shipped));
@@ -258,14 +210,8 @@ pub trait StateMachine: Copy + Eq + Debug + Send + Sync + 'static {
     /// # #[derive(Debug, Clone, Copy, PartialEq, Eq, StateMachine)]
     /// # #[state_machine(crate = idem_core)]
     /// # enum OrderStatus {
-    /// #     #[state(initial, to(Paid, Cancelled))]
-    /// #     Pending,
-    /// #     #[state(to(Shipped))]
-    /// #     Paid,
-    /// #     #[state(terminal)]
-    /// #     Shipped,
-    /// #     #[state(terminal)]
-    /// #     Cancelled,
+    /// #     #[state(initial, to(Paid, Cancelled))] Pending, #[state(to(Shipped))] Paid,
+    /// #     #[state(terminal)] Shipped, #[state(terminal)] Cancelled,
     /// # }
     ///
     /// let cancel = OrderStatus::Cancelled.from([OrderStatus::Pending, OrderStatus::Paid]);
@@ -323,14 +269,8 @@ impl<S, const N: usize> From<[S; N]> for FromStates<S> {
 /// # #[derive(Debug, Clone, Copy, PartialEq, Eq, StateMachine)]
 /// # #[state_machine(crate = idem_core)]
 /// # enum OrderStatus {
-/// #     #[state(initial, to(Paid, Cancelled))]
-/// #     Pending,
-/// #     #[state(to(Shipped))]
-/// #     Paid,
-/// #     #[state(terminal)]
-/// #     Shipped,
-/// #     #[state(terminal)]
-/// #     Cancelled,
+/// #     #[state(initial, to(Paid, Cancelled))] Pending, #[state(to(Shipped))] Paid,
+/// #     #[state(terminal)] Shipped, #[state(terminal)] Cancelled,
 /// # }
 ///
 /// fn ship() -> Transition<OrderStatus> {
@@ -354,14 +294,8 @@ impl<S: StateMachine> Transition<S> {
     /// # #[derive(Debug, Clone, Copy, PartialEq, Eq, StateMachine)]
     /// # #[state_machine(crate = idem_core)]
     /// # enum OrderStatus {
-    /// #     #[state(initial, to(Paid, Cancelled))]
-    /// #     Pending,
-    /// #     #[state(to(Shipped))]
-    /// #     Paid,
-    /// #     #[state(terminal)]
-    /// #     Shipped,
-    /// #     #[state(terminal)]
-    /// #     Cancelled,
+    /// #     #[state(initial, to(Paid, Cancelled))] Pending, #[state(to(Shipped))] Paid,
+    /// #     #[state(terminal)] Shipped, #[state(terminal)] Cancelled,
     /// # }
     ///
     /// let step = OrderStatus::Cancelled.from([OrderStatus::Pending]);
@@ -379,14 +313,8 @@ impl<S: StateMachine> Transition<S> {
     /// # #[derive(Debug, Clone, Copy, PartialEq, Eq, StateMachine)]
     /// # #[state_machine(crate = idem_core)]
     /// # enum OrderStatus {
-    /// #     #[state(initial, to(Paid, Cancelled))]
-    /// #     Pending,
-    /// #     #[state(to(Shipped))]
-    /// #     Paid,
-    /// #     #[state(terminal)]
-    /// #     Shipped,
-    /// #     #[state(terminal)]
-    /// #     Cancelled,
+    /// #     #[state(initial, to(Paid, Cancelled))] Pending, #[state(to(Shipped))] Paid,
+    /// #     #[state(terminal)] Shipped, #[state(terminal)] Cancelled,
     /// # }
     ///
     /// let step = OrderStatus::Paid.from(OrderStatus::Pending);
@@ -404,14 +332,8 @@ impl<S: StateMachine> Transition<S> {
     /// # #[derive(Debug, Clone, Copy, PartialEq, Eq, StateMachine)]
     /// # #[state_machine(crate = idem_core)]
     /// # enum OrderStatus {
-    /// #     #[state(initial, to(Paid, Cancelled))]
-    /// #     Pending,
-    /// #     #[state(to(Shipped))]
-    /// #     Paid,
-    /// #     #[state(terminal)]
-    /// #     Shipped,
-    /// #     #[state(terminal)]
-    /// #     Cancelled,
+    /// #     #[state(initial, to(Paid, Cancelled))] Pending, #[state(to(Shipped))] Paid,
+    /// #     #[state(terminal)] Shipped, #[state(terminal)] Cancelled,
     /// # }
     ///
     /// use OrderStatus::{Cancelled, Paid, Pending};
@@ -436,14 +358,8 @@ impl<S: StateMachine> Transition<S> {
 /// # #[derive(Debug, Clone, Copy, PartialEq, Eq, StateMachine)]
 /// # #[state_machine(crate = idem_core)]
 /// # enum OrderStatus {
-/// #     #[state(initial, to(Paid, Cancelled))]
-/// #     Pending,
-/// #     #[state(to(Shipped))]
-/// #     Paid,
-/// #     #[state(terminal)]
-/// #     Shipped,
-/// #     #[state(terminal)]
-/// #     Cancelled,
+/// #     #[state(initial, to(Paid, Cancelled))] Pending, #[state(to(Shipped))] Paid,
+/// #     #[state(terminal)] Shipped, #[state(terminal)] Cancelled,
 /// # }
 /// # fn read(stored: &str) -> Result<OrderStatus, UnknownState> { from_stored(stored) }
 ///
@@ -467,14 +383,8 @@ impl UnknownState {
     /// # #[derive(Debug, Clone, Copy, PartialEq, Eq, StateMachine)]
     /// # #[state_machine(crate = idem_core)]
     /// # enum OrderStatus {
-    /// #     #[state(initial, to(Paid, Cancelled))]
-    /// #     Pending,
-    /// #     #[state(to(Shipped))]
-    /// #     Paid,
-    /// #     #[state(terminal)]
-    /// #     Shipped,
-    /// #     #[state(terminal)]
-    /// #     Cancelled,
+    /// #     #[state(initial, to(Paid, Cancelled))] Pending, #[state(to(Shipped))] Paid,
+    /// #     #[state(terminal)] Shipped, #[state(terminal)] Cancelled,
     /// # }
     /// # fn read(stored: &str) -> Result<OrderStatus, UnknownState> { from_stored(stored) }
     ///
@@ -493,14 +403,8 @@ impl UnknownState {
     /// # #[derive(Debug, Clone, Copy, PartialEq, Eq, StateMachine)]
     /// # #[state_machine(crate = idem_core)]
     /// # enum OrderStatus {
-    /// #     #[state(initial, to(Paid, Cancelled))]
-    /// #     Pending,
-    /// #     #[state(to(Shipped))]
-    /// #     Paid,
-    /// #     #[state(terminal)]
-    /// #     Shipped,
-    /// #     #[state(terminal)]
-    /// #     Cancelled,
+    /// #     #[state(initial, to(Paid, Cancelled))] Pending, #[state(to(Shipped))] Paid,
+    /// #     #[state(terminal)] Shipped, #[state(terminal)] Cancelled,
     /// # }
     /// # fn read(stored: &str) -> Result<OrderStatus, UnknownState> { from_stored(stored) }
     ///

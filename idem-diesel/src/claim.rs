@@ -8,7 +8,7 @@ use idem_core::{ErrorKind, Operation, RequestDigest, Writer, decide};
 
 use crate::connection::IdempotentConnection;
 use crate::dialect::Dialect;
-use crate::driver::{Begin, Driver};
+use crate::driver::{Driver, Opening, Wait};
 use crate::error::{Error, kind_of};
 use crate::store::{Claim, Found, Horizons, Read, RowKey, TakeOver};
 use crate::transaction::Transaction;
@@ -34,6 +34,7 @@ pub(crate) struct Claiming<'r> {
     pub(crate) key: RowKey,
     pub(crate) digest: &'r RequestDigest,
     pub(crate) operation: &'r Operation,
+    pub(crate) opening: &'r Opening,
 }
 
 impl Claiming<'_> {
@@ -50,14 +51,12 @@ impl Claiming<'_> {
                 return Ok(Step::Replay(answer.clone()));
             }
         }
-        let mut begin = Begin::AtOnce;
+        let mut wait = None;
         for _ in 0..MAX_ROUNDS {
-            if let Err(error) = transaction.open(begin).await {
-                let kind = kind_of(&error);
-                let was_waiting = begin != Begin::AtOnce;
-                if was_waiting && kind != ErrorKind::ConnectionLost {
+            if let Err(error) = transaction.open(self.opening, wait).await {
+                if wait.is_some() && kind_of(&error) != ErrorKind::ConnectionLost {
                     // The wait was too long, or met a deadlock: the row is read again either way.
-                    begin = Begin::AtOnce;
+                    wait = None;
                     continue;
                 }
                 return Err(error.into());
@@ -73,17 +72,18 @@ impl Claiming<'_> {
                     let Some(at_most) = deadline.left() else {
                         return Ok(Step::Contended);
                     };
-                    begin = Begin::Waiting {
+                    wait = Some(Wait {
                         lock: self.key.lock(),
                         at_most,
-                    };
+                    });
                 }
                 Err(error) => {
                     transaction.rollback().await;
-                    if error.kind() != &ErrorKind::Conflict {
+                    // In a transaction of the caller's the snapshot stays, and the conflict with it.
+                    if error.kind() != &ErrorKind::Conflict || transaction.is_joined() {
                         return Err(error);
                     }
-                    begin = Begin::AtOnce;
+                    wait = None;
                 }
             }
         }

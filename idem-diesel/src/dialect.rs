@@ -1,10 +1,5 @@
 //! What differs between the backends: how a value is bound, a time computed, a key locked.
 
-#![expect(
-    clippy::missing_errors_doc,
-    reason = "every function here only writes a part of a statement, and fails as Diesel does"
-)]
-
 use diesel::QueryResult;
 use diesel::backend::Backend;
 use diesel::query_builder::AstPass;

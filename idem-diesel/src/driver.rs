@@ -3,12 +3,14 @@
 //! The protocol is written once, as async functions over this trait. The futures of a blocking connection are ready when
 //! they are first polled, so [`Blocking`](crate::connection::Blocking) runs the same code without an executor.
 
+use std::borrow::Cow;
 use std::future::Future;
 use std::time::Duration;
 
 use diesel::QueryResult;
 use diesel::connection::TransactionManagerStatus;
 use diesel::query_builder::{QueryFragment, QueryId};
+use idem_core::Isolation;
 use idem_core::answer::End;
 
 use crate::dialect::Dialect;
@@ -31,22 +33,33 @@ mod sqlite;
 pub enum Entry {
     /// A transaction of its own.
     Own,
-    /// A savepoint inside one of Diesel's test transactions.
-    Joined,
+    /// A savepoint inside a transaction that is open already.
+    Joined {
+        /// How many levels Diesel's account has.
+        depth: u32,
+        /// Whether it is one of Diesel's test transactions.
+        is_test: bool,
+    },
 }
 
-/// How a transaction begins.
+/// What a transaction begins with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Opening {
+    /// Its isolation level.
+    pub isolation: Isolation,
+    /// How long it may sit idle before the server ends it.
+    pub max_idle: Option<Duration>,
+    /// The setting that row-level security reads, and the tenant it is set to.
+    pub tenant: Option<(&'static str, String)>,
+}
+
+/// A wait for a key's lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Begin {
-    /// At once.
-    AtOnce,
-    /// After waiting for a key's lock, at most so long.
-    Waiting {
-        /// The number under which the key is locked.
-        lock: i64,
-        /// The longest wait.
-        at_most: Duration,
-    },
+pub struct Wait {
+    /// The number under which the key is locked.
+    pub lock: i64,
+    /// The longest wait.
+    pub at_most: Duration,
 }
 
 /// A Diesel connection, as the protocol uses it.
@@ -81,18 +94,25 @@ pub trait Driver: Send + Sized + 'static {
         self.batch("SELECT 1")
     }
 
-    /// Opens a transaction, stating its isolation level.
-    fn begin(&mut self, begin: Begin) -> impl Future<Output = QueryResult<()>> + Send;
-
-    /// Waits for a key's lock inside a transaction that is open already.
-    fn wait_for_lock(
+    /// Opens a transaction, stating its isolation level, and waits for a key's lock, if there is one to wait for.
+    fn begin(
         &mut self,
-        lock: i64,
-        at_most: Duration,
+        opening: &Opening,
+        wait: Option<Wait>,
     ) -> impl Future<Output = QueryResult<()>> + Send;
+
+    /// Waits for a key's lock in a transaction that ends with the wait, for a snapshot that is taken after it.
+    fn wait_apart(&mut self, wait: Wait) -> impl Future<Output = QueryResult<()>> + Send;
 
     /// Opens a savepoint through Diesel.
     fn begin_savepoint(&mut self) -> impl Future<Output = QueryResult<()>> + Send;
+
+    /// What [`begin`](Self::begin) does besides opening, inside a transaction that is open already.
+    fn settle_in(
+        &mut self,
+        opening: &Opening,
+        wait: Option<Wait>,
+    ) -> impl Future<Output = QueryResult<()>> + Send;
 
     /// Commits the innermost transaction or savepoint through Diesel.
     fn commit(&mut self) -> impl Future<Output = QueryResult<()>> + Send;
@@ -129,9 +149,13 @@ pub trait Driver: Send + Sized + 'static {
 /// Sets Diesel's account to what it was when the call came: nothing, or the test transaction alone.
 pub(crate) fn reset_status<D: Driver>(db: &mut D, entry: Entry) {
     db.forget_transactions();
-    if entry == Entry::Joined {
-        open_one_level(db);
-        db.status().set_test_transaction_flag();
+    if let Entry::Joined { depth, is_test } = entry {
+        for _ in 0..depth {
+            open_one_level(db);
+        }
+        if is_test {
+            db.status().set_test_transaction_flag();
+        }
     }
 }
 
@@ -145,10 +169,12 @@ pub(crate) fn open_one_level<D: Driver>(db: &mut D) {
 }
 
 /// Ends the text of an abandoned call.
-const fn rollback_text(entry: Entry) -> &'static str {
+fn rollback_text(entry: Entry) -> Cow<'static, str> {
     match entry {
-        Entry::Own => "ROLLBACK",
-        // The savepoint that Diesel opens inside a test transaction.
-        Entry::Joined => "ROLLBACK TO SAVEPOINT diesel_savepoint_1",
+        Entry::Own => Cow::Borrowed("ROLLBACK"),
+        // The savepoint that Diesel opens inside so many levels.
+        Entry::Joined { depth, .. } => {
+            Cow::Owned(format!("ROLLBACK TO SAVEPOINT diesel_savepoint_{depth}"))
+        }
     }
 }

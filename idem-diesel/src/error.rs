@@ -133,6 +133,19 @@ pub(crate) fn kind_of(error: &DieselError) -> ErrorKind {
             _,
         )
         | DieselError::BrokenTransactionManager => ErrorKind::ConnectionLost,
+        DieselError::DatabaseError(DatabaseErrorKind::ReadOnlyTransaction, _) => {
+            ErrorKind::ReadOnly
+        }
+        DieselError::DatabaseError(_, information)
+            if information.message() == "attempt to write a readonly database" =>
+        {
+            ErrorKind::ReadOnly
+        }
+        DieselError::DatabaseError(DatabaseErrorKind::Unknown, information)
+            if information.details().is_some_and(is_deadlock) =>
+        {
+            ErrorKind::Conflict
+        }
         DieselError::DatabaseError(_, information) if is_sqlite_busy(information.message()) => {
             ErrorKind::Busy {
                 retry_after: RETRY_AFTER,
@@ -146,6 +159,23 @@ pub(crate) fn kind_of(error: &DieselError) -> ErrorKind {
         }
         _ => ErrorKind::Database,
     }
+}
+
+/// Whether the details of an error are those of a deadlock on PostgreSQL, in whatever language: a line for each process in the circle, with the
+/// untranslated name of a lock's mode and the numbers of who waits and who is waited for.
+fn is_deadlock(details: &str) -> bool {
+    let mut lines = 0;
+    for line in details.lines() {
+        let numbers = line
+            .split(|c: char| !c.is_ascii_digit())
+            .filter(|digits| !digits.is_empty())
+            .count();
+        if numbers < 2 || !line.contains("Lock") {
+            return false;
+        }
+        lines += 1;
+    }
+    lines >= 2
 }
 
 fn is_sqlite_busy(message: &str) -> bool {
@@ -185,5 +215,25 @@ impl fmt::Debug for Inner {
 impl StdError for Inner {
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
         self.0.source()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_deadlock;
+
+    #[test]
+    fn a_deadlock_is_known_in_every_language() {
+        let english = "Process 31 waits for ShareLock on transaction 7; blocked by process 32.\n\
+                       Process 32 waits for ShareLock on transaction 8; blocked by process 31.";
+        let german = "Prozess 31 wartet auf ShareLock-Sperre auf Transaktion 7; blockiert von Prozess 32.\n\
+                      Prozess 32 wartet auf ExclusiveLock-Sperre auf Advisory-Sperre [5,1,2,2]; blockiert von Prozess 31.";
+        assert!(is_deadlock(english));
+        assert!(is_deadlock(german));
+        assert!(!is_deadlock("Key (id)=(17) already exists."));
+        assert!(!is_deadlock(
+            "Failing row contains (1, Lock 2, 3).\nKey (id)=(1) is missing."
+        ));
+        assert!(!is_deadlock(""));
     }
 }

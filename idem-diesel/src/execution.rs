@@ -5,6 +5,7 @@ use std::marker::PhantomData;
 use idem_core::answer::{Answer, Origin, StoredAnswer};
 use idem_core::{BoundIntent, ErrorKind, Intent, Operation, RequestHash, Transition};
 
+use crate::after_commit::AfterCommit;
 use crate::connection::{Flavor, IdempotentConnection, Run};
 use crate::error::Error;
 use crate::guard::{self, Begun, Request, Running};
@@ -88,6 +89,7 @@ where
         Begun::Execute(transaction, running) => Claimed::Execute(Execution {
             transaction,
             running,
+            after_commit: AfterCommit::default(),
             answer: PhantomData,
         }),
         Begun::Replay(stored) => Claimed::Replay(Replay {
@@ -131,6 +133,7 @@ impl<A> Replay<A> {
 pub struct Execution<'c, C: IdempotentConnection, A> {
     transaction: Transaction<'c, C>,
     running: Running,
+    after_commit: AfterCommit,
     answer: PhantomData<fn() -> A>,
 }
 
@@ -178,6 +181,39 @@ impl<'c, C: IdempotentConnection, A: Answer> Execution<'c, C, A> {
             .map_err(|error| error.into_core().in_operation(operation).into())
     }
 
+    /// Runs `hook` once, after COMMIT was answered; never on a replay, a rollback, or an unknown outcome.
+    ///
+    /// Inside a transaction of the caller's ([`Nested::Join`](crate::Nested::Join)) nothing is durable when this execution ends: the hooks are
+    /// dropped unless the caller takes them with [`take_after_commit`](Self::take_after_commit) and runs them after its own commit.
+    ///
+    /// ```
+    /// # use diesel::prelude::*;
+    /// # use idem_diesel::*;
+    /// # use std::sync::{Arc, atomic::{AtomicU32, Ordering}};
+    /// # const OPERATION: Operation = Operation::new("mails.send", Retention::literal("48h"));
+    /// # let mut db = SqliteConnection::establish(":memory:")?;
+    /// # ensure_schema(&mut db)?;
+    /// # let intent = Intent::new(Tenant::shared("acme")?, IdempotencyKey::new("k")?);
+    /// let mails = Arc::new(AtomicU32::new(0));
+    /// for _ in 0..2 {
+    ///     if let Claimed::Execute(mut execution) = begin(&mut db, &intent, &OPERATION, &1)? {
+    ///         let mails = Arc::clone(&mails);
+    ///         execution.after_commit(move || { mails.fetch_add(1, Ordering::Relaxed); });
+    ///         execution.finish(Ok::<_, Error>(7))?;
+    ///     }
+    /// }
+    /// assert_eq!(mails.load(Ordering::Relaxed), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn after_commit(&mut self, hook: impl FnOnce() + Send + 'static) {
+        self.after_commit.push(hook);
+    }
+
+    /// Takes the hooks, for a caller whose own commit is the durable one.
+    pub fn take_after_commit(&mut self) -> AfterCommit {
+        std::mem::take(&mut self.after_commit)
+    }
+
     /// Ends the execution: stores an `Ok` with the effects and commits, or rolls an `Err` back.
     ///
     /// The value that comes back was decoded from the bytes that were stored, so it equals what replays give.
@@ -202,6 +238,7 @@ impl<'c, C: IdempotentConnection, A: Answer> Execution<'c, C, A> {
         let Self {
             transaction,
             running,
+            after_commit,
             ..
         } = self;
         match result {
@@ -215,7 +252,7 @@ impl<'c, C: IdempotentConnection, A: Answer> Execution<'c, C, A> {
                     Err(error.into())
                 }
                 Ok((stored, answer)) => {
-                    guard::complete(transaction, running, stored).await?;
+                    guard::complete(transaction, running, stored, after_commit).await?;
                     Ok(answer)
                 }
             },

@@ -17,15 +17,13 @@
 use diesel::result::{DatabaseErrorKind, Error as DieselError};
 use idem_core::answer::StoredAnswer;
 use idem_core::limits::RETRY_AFTER;
-use idem_core::{
-    BoundIntent, ErrorKind, Intent, Isolation, Nested, Operation, Policy, RequestDigest,
-    RequestHash,
-};
+use idem_core::{BoundIntent, ErrorKind, Intent, Operation, RequestDigest, RequestHash};
 
+use crate::after_commit::AfterCommit;
 use crate::claim::{Claiming, Step};
 use crate::connection::IdempotentConnection;
 use crate::dialect::Dialect;
-use crate::driver::{Begin, Driver};
+use crate::driver::{Driver, Opening};
 use crate::error::{Error, kind_of};
 use crate::migrations::table_exists;
 use crate::store::{End, Horizons, RowKey, TABLE};
@@ -47,7 +45,6 @@ impl Request {
         request: &dyn RequestHash,
         may_fail: bool,
     ) -> Result<Self, Error> {
-        refuse_unsupported(operation.policy())?;
         let recorded = match intent {
             Some(intent) => Some((intent.bind(operation.name()), RequestDigest::of(request)?)),
             None => None,
@@ -64,20 +61,32 @@ impl Request {
     }
 }
 
-/// What a policy can say and this version does not do.
-fn refuse_unsupported(policy: &Policy) -> Result<(), Error> {
-    let what = if policy.get_isolation() != Isolation::ReadCommitted {
-        "an isolation level other than READ COMMITTED"
-    } else if policy.get_nested() == Nested::Join {
-        "joining the caller's transaction"
-    } else if policy.get_max_idle().is_some() {
-        "max_idle"
-    } else if policy.get_tenant_setting().is_some() {
-        "tenant_setting"
-    } else {
-        return Ok(());
+/// What the transaction of a call begins with.
+fn opening(request: &Request) -> Result<Opening, Error> {
+    let policy = request.operation.policy();
+    let tenant = match (policy.get_tenant_setting(), &request.recorded) {
+        (Some(setting), Some((intent, _))) => {
+            if !is_setting_name(setting) {
+                let what =
+                    "a tenant setting with characters other than letters, digits, `_` and `.`";
+                return Err(ErrorKind::Unsupported { what }.into());
+            }
+            Some((setting, intent.tenant().as_str().to_owned()))
+        }
+        _ => None,
     };
-    Err(ErrorKind::Unsupported { what }.into())
+    Ok(Opening {
+        isolation: policy.get_isolation(),
+        max_idle: policy.get_max_idle(),
+        tenant,
+    })
+}
+
+/// The name of a setting stands in SQL text.
+fn is_setting_name(name: &str) -> bool {
+    let mut bytes = name.bytes();
+    !name.is_empty()
+        && bytes.all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.'))
 }
 
 /// What is known of an execution until it ends.
@@ -124,7 +133,7 @@ async fn try_begin<C: IdempotentConnection>(
     db: &mut C,
     request: Request,
 ) -> Result<Begun<'_, C>, Error> {
-    let mut transaction = Transaction::new(db)?;
+    let mut transaction = Transaction::new(db, request.operation.policy().get_nested())?;
     let patience = request.operation.policy().get_wait().unwrap_or_default();
     transaction.set_patience(patience).await?;
     let begun = claim_or_open(&mut transaction, &request).await;
@@ -155,14 +164,16 @@ async fn claim_or_open<C: IdempotentConnection>(
     transaction: &mut Transaction<'_, C>,
     request: &Request,
 ) -> Result<Won, Error> {
+    let opening = opening(request)?;
     let Some((intent, digest)) = &request.recorded else {
-        transaction.open(Begin::AtOnce).await?;
+        transaction.open(&opening, None).await?;
         return Ok(Won::Execute(None));
     };
     let claiming = Claiming {
         key: RowKey::of(intent),
         digest,
         operation: &request.operation,
+        opening: &opening,
     };
     Ok(match claiming.claim(transaction).await? {
         Step::Replay(answer) => Won::Replay(answer),
@@ -185,6 +196,7 @@ pub(crate) async fn complete<C: IdempotentConnection>(
     mut transaction: Transaction<'_, C>,
     running: Running,
     answer: StoredAnswer,
+    after_commit: AfterCommit,
 ) -> Result<(), Error> {
     let name = running.operation.name();
     let in_operation = |error: Error| error.into_core().in_operation(name).into();
@@ -192,8 +204,15 @@ pub(crate) async fn complete<C: IdempotentConnection>(
         transaction.rollback().await;
         return Err(in_operation(error));
     }
+    // In a transaction of the caller's nothing is durable yet.
+    let is_durable = !transaction.is_joined();
     match transaction.commit().await {
-        Ok(()) => Ok(()),
+        Ok(()) => {
+            if is_durable {
+                after_commit.run();
+            }
+            Ok(())
+        }
         Err(error) => {
             let kind = match kind_of(&error) {
                 ErrorKind::ConnectionLost => ErrorKind::OutcomeUnknown,

@@ -1,5 +1,6 @@
 #![doc = include_str!("../../README.md")]
 
+mod after_commit;
 mod claim;
 pub mod connection;
 mod dialect;
@@ -14,6 +15,7 @@ mod texts;
 mod transaction;
 pub mod transition;
 
+pub use after_commit::AfterCommit;
 pub use connection::{Async, Blocking, Flavor, FlavoredConnection, IdempotentConnection, Run};
 pub use dialect::Dialect;
 pub use error::Error;

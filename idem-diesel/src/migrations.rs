@@ -13,14 +13,14 @@ use diesel::migration::{
     Migration, MigrationMetadata, MigrationName, MigrationSource, MigrationVersion,
     Result as MigrationResult,
 };
-use idem_core::ErrorKind;
 use idem_core::limits::DEFAULT_WAIT;
+use idem_core::{ErrorKind, Isolation, Nested};
 
 use crate::connection::{Flavor, IdempotentConnection, Run};
 pub use crate::dialect::Script;
 
 use crate::dialect::Dialect;
-use crate::driver::{Begin, Driver};
+use crate::driver::{Driver, Opening};
 use crate::error::Error;
 use crate::store::TABLE;
 use crate::texts::Sql;
@@ -97,6 +97,13 @@ struct InTransaction;
 
 impl MigrationMetadata for InTransaction {}
 
+/// An ordinary transaction.
+const PLAIN: Opening = Opening {
+    isolation: Isolation::ReadCommitted,
+    max_idle: None,
+    tenant: None,
+};
+
 /// The journal of [`ensure_schema`].
 const JOURNAL: &str =
     "CREATE TABLE IF NOT EXISTS idem_schema_versions (version varchar(50) PRIMARY KEY)";
@@ -128,9 +135,9 @@ pub fn ensure_schema<C: IdempotentConnection>(db: &mut C) -> Run<'_, C, Result<(
 }
 
 async fn ensure<C: IdempotentConnection>(db: &mut C) -> Result<(), Error> {
-    let mut transaction = Transaction::new(db)?;
+    let mut transaction = Transaction::new(db, Nested::Refuse)?;
     transaction.set_patience(DEFAULT_WAIT).await?;
-    let opened = transaction.open(Begin::AtOnce).await;
+    let opened = transaction.open(&PLAIN, None).await;
     transaction.restore_patience().await?;
     opened?;
     let db = transaction.inner();

@@ -5,9 +5,9 @@ use std::time::Duration;
 use diesel::QueryResult;
 
 use crate::connection::IdempotentConnection;
-use crate::driver::{Begin, Driver, Entry, open_one_level, reset_status};
+use crate::driver::{Driver, Entry, Opening, Wait, open_one_level, reset_status};
 use crate::error::Error;
-use idem_core::ErrorKind;
+use idem_core::{ErrorKind, Isolation, Nested};
 
 /// A connection inside a call. While a transaction is open on it, dropping it rolls back.
 pub(crate) struct Transaction<'c, C: IdempotentConnection> {
@@ -19,9 +19,10 @@ pub(crate) struct Transaction<'c, C: IdempotentConnection> {
 }
 
 impl<'c, C: IdempotentConnection> Transaction<'c, C> {
-    /// Takes a connection that has no unfinished transaction, or Diesel's test transaction alone.
-    pub(crate) fn new(db: &'c mut C) -> Result<Self, Error> {
-        let entry = entry(db.inner())?;
+    /// Takes a connection that has no unfinished transaction, or one that the call joins: Diesel's test transaction alone, or
+    /// any if `nested` says so.
+    pub(crate) fn new(db: &'c mut C, nested: Nested) -> Result<Self, Error> {
+        let entry = entry(db.inner(), nested)?;
         Ok(Self {
             db,
             entry,
@@ -39,34 +40,44 @@ impl<'c, C: IdempotentConnection> Transaction<'c, C> {
     }
 
     pub(crate) fn is_joined(&self) -> bool {
-        self.entry == Entry::Joined
+        matches!(self.entry, Entry::Joined { .. })
     }
 
-    /// Opens the transaction. Whatever an error left of it is gone.
-    pub(crate) async fn open(&mut self, begin: Begin) -> QueryResult<()> {
+    /// Opens the transaction, behind the wait if there is one. Whatever an error left of it is gone.
+    pub(crate) async fn open(&mut self, opening: &Opening, wait: Option<Wait>) -> QueryResult<()> {
         // Before the first message: a call that is dropped while it waits has opened something, too.
         self.is_open = true;
-        let opened = match (self.entry, begin) {
-            (Entry::Own, begin) => self.inner().begin(begin).await,
-            (Entry::Joined, Begin::AtOnce) => self.inner().begin_savepoint().await,
-            (Entry::Joined, Begin::Waiting { lock, at_most }) => {
-                match self.inner().begin_savepoint().await {
-                    Ok(()) => self.inner().wait_for_lock(lock, at_most).await,
-                    Err(error) => Err(error),
-                }
-            }
-        };
+        let opened = self.try_open(opening, wait).await;
         if opened.is_err() {
             self.rollback().await;
         }
         opened
     }
 
-    /// Commits.
+    async fn try_open(&mut self, opening: &Opening, wait: Option<Wait>) -> QueryResult<()> {
+        if self.is_joined() {
+            self.inner().begin_savepoint().await?;
+            return self.inner().settle_in(opening, wait).await;
+        }
+        // Above READ COMMITTED the first statement takes the snapshot for all, so the wait comes before it.
+        let needs_fresh_snapshot = opening.isolation != Isolation::ReadCommitted;
+        match wait {
+            Some(wait) if needs_fresh_snapshot => {
+                self.inner().wait_apart(wait).await?;
+                self.inner().begin(opening, None).await
+            }
+            wait => self.inner().begin(opening, wait).await,
+        }
+    }
+
+    /// Commits. An error leaves nothing open.
     pub(crate) async fn commit(mut self) -> QueryResult<()> {
-        self.inner().commit().await?;
+        let committed = self.inner().commit().await;
+        if committed.is_err() && self.levels_left_open() != Levels::Fewer {
+            self.rollback().await;
+        }
         self.is_open = false;
-        Ok(())
+        committed
     }
 
     /// Rolls everything back. A connection that cannot even do that is marked broken by Diesel.
@@ -85,7 +96,7 @@ impl<'c, C: IdempotentConnection> Transaction<'c, C> {
     pub(crate) fn levels_left_open(&mut self) -> Levels {
         let expected = match self.entry {
             Entry::Own => 1,
-            Entry::Joined => 2,
+            Entry::Joined { depth, .. } => depth.saturating_add(1),
         };
         match self.inner().status().transaction_depth() {
             Ok(Some(depth)) if depth.get() == expected => Levels::AsOpened,
@@ -128,12 +139,13 @@ impl<C: IdempotentConnection> Drop for Transaction<'_, C> {
 }
 
 /// In which kind of transaction a call on this connection runs.
-fn entry<D: Driver>(db: &mut D) -> Result<Entry, Error> {
-    match db.status().transaction_state()?.in_transaction.as_ref() {
-        None => Ok(Entry::Own),
-        Some(open) if open.test_transaction && open.transaction_depth.get() == 1 => {
-            Ok(Entry::Joined)
-        }
-        Some(_) => Err(ErrorKind::UnfinishedTransaction.into()),
+fn entry<D: Driver>(db: &mut D, nested: Nested) -> Result<Entry, Error> {
+    let Some(open) = db.status().transaction_state()?.in_transaction.as_ref() else {
+        return Ok(Entry::Own);
+    };
+    let (depth, is_test) = (open.transaction_depth.get(), open.test_transaction);
+    if nested == Nested::Join || (is_test && depth == 1) {
+        return Ok(Entry::Joined { depth, is_test });
     }
+    Err(ErrorKind::UnfinishedTransaction.into())
 }

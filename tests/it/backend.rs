@@ -172,6 +172,9 @@ pub trait Backend: Sized + Send + Sync + 'static {
     /// Opens a transaction through Diesel, as an application does.
     fn begin(conn: &mut Self::Conn) -> impl Future<Output = QueryResult<()>> + Send;
 
+    /// Commits it.
+    fn commit(conn: &mut Self::Conn) -> impl Future<Output = QueryResult<()>> + Send;
+
     /// Rolls it back.
     fn rollback(conn: &mut Self::Conn) -> impl Future<Output = QueryResult<()>> + Send;
 
@@ -438,6 +441,12 @@ macro_rules! backend {
                 <<Conn as Connect>::TransactionManager as Manager<Conn>>::begin_transaction(db) $($wait)*
             }
 
+            pub $($asyncness)? fn commit(db: &mut Conn) -> diesel::QueryResult<()> {
+                use $connect as Connect;
+                use $manager as Manager;
+                <<Conn as Connect>::TransactionManager as Manager<Conn>>::commit_transaction(db) $($wait)*
+            }
+
             pub $($asyncness)? fn rollback(db: &mut Conn) -> diesel::QueryResult<()> {
                 use $connect as Connect;
                 use $manager as Manager;
@@ -472,6 +481,10 @@ macro_rules! backend {
 
             async fn begin(conn: &mut Self::Conn) -> QueryResult<()> {
                 call!([$($asyncness)?], $module::begin_transaction(conn))
+            }
+
+            async fn commit(conn: &mut Self::Conn) -> QueryResult<()> {
+                call!([$($asyncness)?], $module::commit(conn))
             }
 
             async fn rollback(conn: &mut Self::Conn) -> QueryResult<()> {

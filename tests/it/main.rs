@@ -18,4 +18,5 @@ mod schema;
 mod servers;
 mod shop;
 mod sources;
+mod transactions;
 mod waiting;

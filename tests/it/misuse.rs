@@ -4,8 +4,7 @@ use diesel::connection::SimpleConnection;
 use diesel::result::{DatabaseErrorKind, Error as DieselError};
 use futures_util::FutureExt;
 use idem_diesel::{
-    Advice, BoundIntent, Error, ErrorKind, Isolation, KeyState, Nested, Operation, Policy,
-    idempotent_sync,
+    Advice, BoundIntent, Error, ErrorKind, KeyState, Operation, Policy, idempotent_sync,
 };
 
 use crate::backend::{Backend, PERFORM, Place, intent, kind, on_every_backend};
@@ -234,41 +233,6 @@ on_every_backend! {
         assert_eq!(error.kind(), &ErrorKind::Orphaned);
         assert_eq!((error.advice(), error.key_state()), (Advice::AskOperator, KeyState::Used));
         assert_eq!((place.effects(), gate.entered()), (1, 1));
-    }
-
-    async fn what_this_version_does_not_do_is_refused_by_name<B: Backend>() {
-        const POLICIES: [(Policy, &str); 5] = [
-            (Policy::new().isolation(Isolation::Serializable), "an isolation level other than READ COMMITTED"),
-            (Policy::new().isolation(Isolation::RepeatableRead), "an isolation level other than READ COMMITTED"),
-            (Policy::new().nested(Nested::Join), "joining the caller's transaction"),
-            (Policy::new().max_idle(std::time::Duration::from_secs(60)), "max_idle"),
-            (Policy::new().tenant_setting("app.tenant"), "tenant_setting"),
-        ];
-        let place = B::place();
-        let mut conn = B::connect(&place).await;
-        for (policy, what) in POLICIES {
-            let operation: Operation = PERFORM.with_policy(policy);
-            let done = B::perform(&mut conn, Some(&intent("k")), &operation, &Script::effect("e"), &Gate::open()).await;
-            assert_eq!(kind(done), ErrorKind::Unsupported { what });
-        }
-        assert_eq!((place.effects(), place.records()), (0, 0));
-    }
-
-    async fn the_isolation_level_is_stated<B: Backend>() {
-        if !B::is_postgres() {
-            // SQLite has one level.
-            return;
-        }
-        let place = B::place();
-        place.run(
-            "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET default_transaction_isolation = serializable', current_database());
-             EXECUTE format('ALTER DATABASE %I SET default_transaction_read_only = on', current_database()); END $$",
-        );
-        let mut conn = B::connect(&place).await;
-        assert_eq!(B::text(&mut conn, "SELECT current_setting('transaction_isolation')").await.unwrap(), "serializable");
-        let script = Script::of(["INSERT INTO effects SELECT current_setting('transaction_isolation')"]);
-        B::perform(&mut conn, Some(&intent("k")), &PERFORM, &script, &Gate::open()).await.unwrap();
-        assert_eq!(place.text("SELECT name FROM effects").as_deref(), Some("read committed"));
     }
 
     async fn a_connection_that_the_server_closed_is_a_lost_connection<B: Backend>() {

@@ -25,7 +25,7 @@ fn assert_turned_away<B: Backend>(kind: &ErrorKind) {
 }
 
 /// Starts a call on a connection of its own, which stops at `gate`.
-async fn start<B: Backend>(
+pub async fn start<B: Backend>(
     place: &Place,
     operation: Operation,
     script: Script,
@@ -39,7 +39,7 @@ async fn start<B: Backend>(
 }
 
 /// Waits until a session waits for a key, where that can be seen.
-fn wait_until_somebody_waits(place: &Place) {
+pub fn wait_until_somebody_waits(place: &Place) {
     if place.is_postgres() {
         let waiting = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted \
                        AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";

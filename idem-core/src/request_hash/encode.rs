@@ -81,7 +81,7 @@ impl Encoder {
         }
     }
 
-    /// Writes a struct: values with names, in any order.
+    /// Writes a struct: values with names, in any order. Two values of one name are refused.
     ///
     /// ```
     /// use idem_core::request_hash::{Encoder, RequestHash, canonical_bytes};

@@ -14,7 +14,7 @@ use diesel_async::{
     SimpleAsyncConnection, TransactionManager,
 };
 
-use super::{Begin, Driver, Entry, postgres, reset_status, rollback_text};
+use super::{Driver, Entry, Opening, Wait, postgres, reset_status, rollback_text};
 use crate::store::{Read, Row};
 use crate::texts::{TextQuery, Texts};
 
@@ -34,13 +34,20 @@ impl Driver for AsyncPgConnection {
         self.batch_execute(sql).await
     }
 
-    async fn begin(&mut self, begin: Begin) -> QueryResult<()> {
-        AnsiTransactionManager::begin_transaction_sql(self, &postgres::begin_text(begin)).await
+    async fn begin(&mut self, opening: &Opening, wait: Option<Wait>) -> QueryResult<()> {
+        let text = postgres::begin_text(opening, wait);
+        AnsiTransactionManager::begin_transaction_sql(self, &text).await
     }
 
-    async fn wait_for_lock(&mut self, lock: i64, at_most: Duration) -> QueryResult<()> {
-        self.batch_execute(&postgres::wait_text(lock, at_most))
-            .await
+    async fn wait_apart(&mut self, wait: Wait) -> QueryResult<()> {
+        self.batch_execute(&postgres::wait_apart_text(wait)).await
+    }
+
+    async fn settle_in(&mut self, opening: &Opening, wait: Option<Wait>) -> QueryResult<()> {
+        match postgres::settle_in_text(opening, wait) {
+            Some(text) => self.batch_execute(&text).await,
+            None => Ok(()),
+        }
     }
 
     async fn begin_savepoint(&mut self) -> QueryResult<()> {
@@ -81,7 +88,8 @@ impl Driver for AsyncPgConnection {
     /// statement of this connection queues behind it.
     fn abandon(&mut self, entry: Entry, _: Option<Duration>) {
         {
-            let mut rollback = pin!(self.batch_execute(rollback_text(entry)));
+            let text = rollback_text(entry);
+            let mut rollback = pin!(self.batch_execute(&text));
             let _ = rollback
                 .as_mut()
                 .poll(&mut Context::from_waker(Waker::noop()));

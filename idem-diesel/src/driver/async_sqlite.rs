@@ -13,7 +13,7 @@ use diesel_async::{
 };
 use tokio::runtime::{Handle, RuntimeFlavor};
 
-use super::{Begin, Driver, Entry, reset_status, rollback_text, sqlite};
+use super::{Driver, Entry, Opening, Wait, reset_status, rollback_text, sqlite};
 use crate::store::{Read, Row};
 use crate::texts::{TextQuery, Texts};
 
@@ -35,11 +35,15 @@ impl Driver for Connection {
         self.batch_execute(sql).await
     }
 
-    async fn begin(&mut self, _: Begin) -> QueryResult<()> {
+    async fn begin(&mut self, _: &Opening, _: Option<Wait>) -> QueryResult<()> {
         self.spawn_blocking(sqlite::begin).await
     }
 
-    async fn wait_for_lock(&mut self, _: i64, _: Duration) -> QueryResult<()> {
+    async fn wait_apart(&mut self, _: Wait) -> QueryResult<()> {
+        Ok(())
+    }
+
+    async fn settle_in(&mut self, _: &Opening, _: Option<Wait>) -> QueryResult<()> {
         Ok(())
     }
 
@@ -90,7 +94,7 @@ impl Driver for Connection {
             if let Some(patience) = patience {
                 sqlite::set_patience(db, patience)?;
             }
-            db.batch_execute(rollback_text(entry))
+            db.batch_execute(&rollback_text(entry))
         }));
         reset_status(self, entry);
     }

@@ -14,13 +14,13 @@ use diesel::{QueryResult, RunQueryDsl};
 use super::postgres;
 #[cfg(feature = "sqlite")]
 use super::sqlite;
-use super::{Begin, Driver, Entry, reset_status, rollback_text};
+use super::{Driver, Entry, Opening, Wait, reset_status, rollback_text};
 use crate::store::{Read, Row};
 use crate::texts::{TextQuery, Texts};
 
 /// What is the same for every sync connection.
 macro_rules! blocking_driver {
-    ($connection:ty, $backend:ty, begin: $begin:expr, wait_for_lock: $wait:expr, set_patience: $patience:expr $(,)?) => {
+    ($connection:ty, $backend:ty, begin: $begin:expr, wait_apart: $wait_apart:expr, settle_in: $settle_in:expr, set_patience: $patience:expr $(,)?) => {
         impl Driver for $connection {
             type Dialect = $backend;
 
@@ -36,12 +36,20 @@ macro_rules! blocking_driver {
                 self.batch_execute(sql)
             }
 
-            async fn begin(&mut self, begin: Begin) -> QueryResult<()> {
-                $begin(self, begin)
+            async fn begin(&mut self, opening: &Opening, wait: Option<Wait>) -> QueryResult<()> {
+                $begin(self, opening, wait)
             }
 
-            async fn wait_for_lock(&mut self, lock: i64, at_most: Duration) -> QueryResult<()> {
-                $wait(self, lock, at_most)
+            async fn wait_apart(&mut self, wait: Wait) -> QueryResult<()> {
+                $wait_apart(self, wait)
+            }
+
+            async fn settle_in(
+                &mut self,
+                opening: &Opening,
+                wait: Option<Wait>,
+            ) -> QueryResult<()> {
+                $settle_in(self, opening, wait)
             }
 
             async fn begin_savepoint(&mut self) -> QueryResult<()> {
@@ -89,7 +97,7 @@ macro_rules! blocking_driver {
                     // Nobody is there to be told when even this fails.
                     let _: QueryResult<Option<Duration>> = $patience(self, patience);
                 }
-                if self.batch_execute(rollback_text(entry)).is_ok() {
+                if self.batch_execute(&rollback_text(entry)).is_ok() {
                     reset_status(self, entry);
                 } else {
                     // Nobody can say what is open on it now: no pool may hand it out again.
@@ -104,8 +112,13 @@ macro_rules! blocking_driver {
 blocking_driver!(
     diesel::PgConnection,
     diesel::pg::Pg,
-    begin: |db, begin| AnsiTransactionManager::begin_transaction_sql(db, &postgres::begin_text(begin)),
-    wait_for_lock: |db: &mut Self, lock, at_most| db.batch_execute(&postgres::wait_text(lock, at_most)),
+    begin: |db, opening, wait| {
+        AnsiTransactionManager::begin_transaction_sql(db, &postgres::begin_text(opening, wait))
+    },
+    wait_apart: |db: &mut Self, wait| db.batch_execute(&postgres::wait_apart_text(wait)),
+    settle_in: |db: &mut Self, opening, wait| {
+        postgres::settle_in_text(opening, wait).map_or(Ok(()), |text| db.batch_execute(&text))
+    },
     set_patience: |_: &mut Self, _| Ok(None),
 );
 
@@ -113,7 +126,8 @@ blocking_driver!(
 blocking_driver!(
     diesel::SqliteConnection,
     diesel::sqlite::Sqlite,
-    begin: |db, _| sqlite::begin(db),
-    wait_for_lock: |_: &mut Self, _, _| Ok(()),
+    begin: |db, _, _| sqlite::begin(db),
+    wait_apart: |_: &mut Self, _| Ok(()),
+    settle_in: |_: &mut Self, _, _| Ok(()),
     set_patience: sqlite::set_patience,
 );
