@@ -4,12 +4,13 @@ use std::time::{Duration, Instant};
 
 use idem_core::answer::StoredAnswer;
 use idem_core::decide::{Call, Decision, Lapsed};
-use idem_core::{ErrorKind, Operation, RequestDigest, Writer, decide};
+use idem_core::{ErrorKind, Operation, Record, RequestDigest, Writer, decide};
 
 use crate::connection::IdempotentConnection;
 use crate::dialect::Dialect;
 use crate::driver::{Driver, Opening, Wait};
-use crate::error::{Error, kind_of};
+use crate::error::{Error, has_text_alone, kind_of};
+use crate::fault::{Point, reach};
 use crate::store::{Claim, Found, Horizons, Read, RowKey, TakeOver};
 use crate::transaction::Transaction;
 
@@ -52,15 +53,23 @@ impl Claiming<'_> {
             }
         }
         let mut wait = None;
-        for _ in 0..MAX_ROUNDS {
+        let mut rounds = 0;
+        while rounds < MAX_ROUNDS {
+            // A round that waited is bounded by the deadline.
+            rounds += u32::from(wait.is_none());
+            reach(Point::BeforeBegin, self.operation.name()).await?;
             if let Err(error) = transaction.open(self.opening, wait).await {
-                if wait.is_some() && kind_of(&error) != ErrorKind::ConnectionLost {
-                    // The wait was too long, or met a deadlock: the row is read again either way.
-                    wait = None;
-                    continue;
+                let kind = kind_of(&error);
+                let is_final = kind == ErrorKind::ConnectionLost
+                    || (transaction.is_joined() && kind == ErrorKind::Conflict);
+                if wait.is_none() || is_final {
+                    return Err(error.into());
                 }
-                return Err(error.into());
+                // The wait was too long, or met a deadlock: the row is read again either way.
+                wait = None;
+                continue;
             }
+            let started = Instant::now();
             match self.look(transaction).await {
                 Ok(won @ Step::Execute { .. }) => return Ok(won),
                 Ok(replay @ Step::Replay(_)) => {
@@ -79,6 +88,13 @@ impl Claiming<'_> {
                 }
                 Err(error) => {
                     transaction.rollback().await;
+                    if self.is_lock_timeout(&error, started) {
+                        if deadline.left().is_none() {
+                            return Ok(Step::Contended);
+                        }
+                        wait = None;
+                        continue;
+                    }
                     // In a transaction of the caller's the snapshot stays, and the conflict with it.
                     if error.kind() != &ErrorKind::Conflict || transaction.is_joined() {
                         return Err(error);
@@ -90,18 +106,28 @@ impl Claiming<'_> {
         Ok(Step::Contended)
     }
 
+    /// Whether a statement of the claim ended because somebody outside of the protocol holds the row: an operator, or a purge. The error says so only in the
+    /// server's own language, so it is known by what it has not, and by how long it took.
+    fn is_lock_timeout(&self, error: &Error, started: Instant) -> bool {
+        let bound = self.opening.lock_wait.unwrap_or(Duration::MAX);
+        has_text_alone(error) && started.elapsed() >= bound
+    }
+
     /// One claim inside an open transaction: insert, else read and decide.
     async fn look<C: IdempotentConnection>(
         &self,
         transaction: &mut Transaction<'_, C>,
     ) -> Result<Step, Error> {
+        reach(Point::AfterBegin, self.operation.name()).await?;
         for _ in 0..MAX_READS {
             let claim = Claim {
                 key: self.key.clone(),
                 request_hash: self.digest.to_hex(),
                 horizons: Horizons::of(self.operation.retention()),
             };
-            if transaction.inner().execute(claim).await? == 1 {
+            let inserted = transaction.inner().execute(claim).await?;
+            reach(Point::AfterClaim, self.operation.name()).await?;
+            if inserted == 1 {
                 return Ok(Step::Execute { attempt: 1 });
             }
             let found = self.read(transaction).await?;
@@ -114,7 +140,10 @@ impl Claiming<'_> {
                 Decision::Execute => {}
                 Decision::TakeOver { .. } if !found.is_locked => return Ok(Step::Contended),
                 Decision::TakeOver { attempt } => {
-                    if self.take_over(transaction, attempt).await? {
+                    let Some(seen) = &found.record else {
+                        unreachable!("I4: what is taken over is there");
+                    };
+                    if self.take_over(transaction, seen, attempt).await? {
                         return Ok(Step::Execute { attempt });
                     }
                 }
@@ -140,6 +169,7 @@ impl Claiming<'_> {
             key: self.key.clone(),
         };
         let row = transaction.inner().read(read).await?;
+        reach(Point::AfterRead, self.operation.name()).await?;
         Found::from_row(row, writer).map_err(|malformed| {
             ErrorKind::SchemaWrong {
                 problem: malformed.0.to_owned(),
@@ -169,11 +199,13 @@ impl Claiming<'_> {
     async fn take_over<C: IdempotentConnection>(
         &self,
         transaction: &mut Transaction<'_, C>,
+        seen: &Record,
         attempt: u32,
     ) -> Result<bool, Error> {
         let take_over = TakeOver {
             key: self.key.clone(),
             seen_attempt: i64::from(attempt) - 1,
+            seen_request_hash: seen.request_hash.to_hex(),
             request_hash: self.digest.to_hex(),
             horizons: Horizons::of(self.operation.retention()),
         };
@@ -182,16 +214,28 @@ impl Claiming<'_> {
 }
 
 /// Until when a claim may wait.
-struct Deadline(Option<Instant>);
+enum Deadline {
+    Never,
+    Until(Instant),
+}
+
+/// A wait that is longer than this is this long: what the settings of a database can hold, 24 days.
+const LONGEST_WAIT: Duration = Duration::from_millis(i32::MAX as u64);
 
 impl Deadline {
     fn after(wait: Option<Duration>) -> Self {
-        Self(wait.and_then(|wait| Instant::now().checked_add(wait)))
+        match wait {
+            None => Self::Never,
+            Some(wait) => Self::Until(Instant::now() + wait.min(LONGEST_WAIT)),
+        }
     }
 
     /// How long it is until then; `None` when it is over, or when there is no waiting at all.
     fn left(&self) -> Option<Duration> {
-        let left = self.0?.saturating_duration_since(Instant::now());
+        let Self::Until(end) = self else {
+            return None;
+        };
+        let left = end.saturating_duration_since(Instant::now());
         (!left.is_zero()).then_some(left)
     }
 }

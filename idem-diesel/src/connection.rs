@@ -120,13 +120,13 @@ pub type Run<'a, C, T> = <<C as IdempotentConnection>::Flavor as Flavor>::Run<'a
     message = "`{Self}` is not a connection that an idempotent handler can use",
     label = "not a supported connection",
     note = "use PgConnection, SqliteConnection, AsyncPgConnection, SyncConnectionWrapper<SqliteConnection>, or a guard of r2d2, bb8 or deadpool, and turn on the feature of idem-diesel with its name",
-    note = "for a type of your own that derefs to one of them, write `idem_diesel::idempotent_connection!(YourType => AsyncPgConnection, Async);`"
+    note = "for a type of your own that derefs to one of them, write `idem_diesel::idempotent_connection!(YourType => AsyncPgConnection);`"
 )]
 pub trait IdempotentConnection: Send {
     /// Whether it blocks or gives futures.
     type Flavor: Flavor;
     /// The Diesel connection inside.
-    type Inner: Driver;
+    type Inner: Driver<Flavor = Self::Flavor>;
 
     /// The Diesel connection inside.
     ///
@@ -179,7 +179,7 @@ impl<C: IdempotentConnection<Flavor = F>, F: Flavor> FlavoredConnection<F> for C
 ///     fn deref_mut(&mut self) -> &mut SqliteConnection { &mut self.inner }
 /// }
 ///
-/// idem_diesel::idempotent_connection!(Timed => SqliteConnection, Blocking);
+/// idem_diesel::idempotent_connection!(Timed => SqliteConnection);
 ///
 /// let mut db = Timed { inner: SqliteConnection::establish(":memory:")? };
 /// idem_diesel::ensure_schema(&mut db)?;
@@ -188,9 +188,9 @@ impl<C: IdempotentConnection<Flavor = F>, F: Flavor> FlavoredConnection<F> for C
 /// ```
 #[macro_export]
 macro_rules! idempotent_connection {
-    ($guard:ty => $inner:ty, $flavor:ident) => {
+    ($guard:ty => $inner:ty) => {
         impl $crate::IdempotentConnection for $guard {
-            type Flavor = $crate::$flavor;
+            type Flavor = <$inner as $crate::IdempotentConnection>::Flavor;
             type Inner = $inner;
 
             fn inner(&mut self) -> &mut $inner {
@@ -200,24 +200,35 @@ macro_rules! idempotent_connection {
     };
 }
 
+/// The Diesel connections themselves.
+macro_rules! own_connection {
+    ($connection:ty) => {
+        impl IdempotentConnection for $connection {
+            type Flavor = <Self as Driver>::Flavor;
+            type Inner = Self;
+
+            fn inner(&mut self) -> &mut Self {
+                self
+            }
+        }
+    };
+}
+
 #[cfg(feature = "postgres")]
-idempotent_connection!(diesel::PgConnection => diesel::PgConnection, Blocking);
-
+own_connection!(diesel::PgConnection);
 #[cfg(feature = "sqlite")]
-idempotent_connection!(diesel::SqliteConnection => diesel::SqliteConnection, Blocking);
-
+own_connection!(diesel::SqliteConnection);
 #[cfg(feature = "async-postgres")]
-idempotent_connection!(diesel_async::AsyncPgConnection => diesel_async::AsyncPgConnection, Async);
-
+own_connection!(diesel_async::AsyncPgConnection);
 #[cfg(feature = "async-sqlite")]
-use diesel_async::sync_connection_wrapper::SyncConnectionWrapper;
-#[cfg(feature = "async-sqlite")]
-idempotent_connection!(SyncConnectionWrapper<diesel::SqliteConnection> => SyncConnectionWrapper<diesel::SqliteConnection>, Async);
+own_connection!(
+    diesel_async::sync_connection_wrapper::SyncConnectionWrapper<diesel::SqliteConnection>
+);
 
 #[cfg(feature = "r2d2")]
 impl<C> IdempotentConnection for diesel::r2d2::PooledConnection<diesel::r2d2::ConnectionManager<C>>
 where
-    C: Driver + diesel::r2d2::R2D2Connection,
+    C: Driver<Flavor = Blocking> + diesel::r2d2::R2D2Connection,
 {
     type Flavor = Blocking;
     type Inner = C;
@@ -231,7 +242,7 @@ where
 impl<C> IdempotentConnection
     for bb8::PooledConnection<'_, diesel_async::pooled_connection::AsyncDieselConnectionManager<C>>
 where
-    C: Driver + IdempotentConnection<Flavor = Async> + diesel_async::AsyncConnection,
+    C: Driver<Flavor = Async> + diesel_async::AsyncConnection,
     diesel_async::pooled_connection::AsyncDieselConnectionManager<C>:
         bb8::ManageConnection<Connection = C>,
 {
@@ -247,7 +258,7 @@ where
 impl<C> IdempotentConnection
     for deadpool::managed::Object<diesel_async::pooled_connection::AsyncDieselConnectionManager<C>>
 where
-    C: Driver + IdempotentConnection<Flavor = Async> + diesel_async::AsyncConnection,
+    C: Driver<Flavor = Async> + diesel_async::AsyncConnection,
     diesel_async::pooled_connection::AsyncDieselConnectionManager<C>:
         deadpool::managed::Manager<Type = C>,
 {

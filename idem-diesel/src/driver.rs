@@ -3,7 +3,6 @@
 //! The protocol is written once, as async functions over this trait. The futures of a blocking connection are ready when
 //! they are first polled, so [`Blocking`](crate::connection::Blocking) runs the same code without an executor.
 
-use std::borrow::Cow;
 use std::future::Future;
 use std::time::Duration;
 
@@ -13,6 +12,7 @@ use diesel::query_builder::{QueryFragment, QueryId};
 use idem_core::Isolation;
 use idem_core::answer::End;
 
+use crate::connection::Flavor;
 use crate::dialect::Dialect;
 use crate::store::{Read, Row};
 use crate::texts::TextQuery;
@@ -30,7 +30,7 @@ mod sqlite;
 
 /// In which kind of transaction a call runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Entry {
+pub(crate) enum Entry {
     /// A transaction of its own.
     Own,
     /// A savepoint inside a transaction that is open already.
@@ -51,6 +51,8 @@ pub struct Opening {
     pub max_idle: Option<Duration>,
     /// The setting that row-level security reads, and the tenant it is set to.
     pub tenant: Option<(&'static str, String)>,
+    /// How long a statement of the claim waits for a lock, before the session's own bound is put back.
+    pub lock_wait: Option<Duration>,
 }
 
 /// A wait for a key's lock.
@@ -66,9 +68,16 @@ pub struct Wait {
 pub trait Driver: Send + Sized + 'static {
     /// Its backend.
     type Dialect: Dialect;
+    /// Whether its futures wait.
+    type Flavor: Flavor;
 
     /// Diesel's own account of open transactions.
     fn status(&mut self) -> &mut TransactionManagerStatus;
+
+    /// Whether Diesel takes the connection for broken although its account has nothing open.
+    fn is_broken(&mut self) -> bool {
+        false
+    }
 
     /// Makes Diesel's account say that no transaction is open.
     fn forget_transactions(&mut self);
@@ -104,9 +113,6 @@ pub trait Driver: Send + Sized + 'static {
     /// Waits for a key's lock in a transaction that ends with the wait, for a snapshot that is taken after it.
     fn wait_apart(&mut self, wait: Wait) -> impl Future<Output = QueryResult<()>> + Send;
 
-    /// Opens a savepoint through Diesel.
-    fn begin_savepoint(&mut self) -> impl Future<Output = QueryResult<()>> + Send;
-
     /// What [`begin`](Self::begin) does besides opening, inside a transaction that is open already.
     fn settle_in(
         &mut self,
@@ -114,10 +120,10 @@ pub trait Driver: Send + Sized + 'static {
         wait: Option<Wait>,
     ) -> impl Future<Output = QueryResult<()>> + Send;
 
-    /// Commits the innermost transaction or savepoint through Diesel.
+    /// Commits the transaction through Diesel.
     fn commit(&mut self) -> impl Future<Output = QueryResult<()>> + Send;
 
-    /// Rolls the innermost transaction or savepoint back through Diesel.
+    /// Rolls the transaction back through Diesel.
     fn rollback(&mut self) -> impl Future<Output = QueryResult<()>> + Send;
 
     /// Runs a statement and counts the rows it changed.
@@ -136,14 +142,26 @@ pub trait Driver: Send + Sized + 'static {
     where
         Q: TextQuery<Self::Dialect>;
 
-    /// How long this session waits for another writer, when the backend has such a setting; sets it to `patience`.
-    fn set_patience(
-        &mut self,
-        patience: Duration,
-    ) -> impl Future<Output = QueryResult<Option<Duration>>> + Send;
+    /// How long this session waits for another writer, when the backend has such a setting.
+    fn patience(&mut self) -> impl Future<Output = QueryResult<Option<Duration>>> + Send;
 
-    /// Ends whatever is open, without waiting, because the call was dropped or panicked, and puts the patience back.
-    fn abandon(&mut self, entry: Entry, patience: Option<Duration>);
+    /// Sets it.
+    fn set_patience(&mut self, patience: Duration) -> impl Future<Output = QueryResult<()>> + Send;
+
+    /// Sends the text that ends what is open, if anything is, without waiting for more than this connection's own statement, because the call was
+    /// dropped or panicked; and puts the patience back.
+    fn abandon(&mut self, rollback: Option<String>, patience: Option<Duration>) -> Abandoned;
+}
+
+/// What became of an abandoned transaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Abandoned {
+    /// It is rolled back, or the message is on the wire.
+    Done,
+    /// The database did not take it.
+    Failed,
+    /// It could not be tried. The transaction stays open in Diesel's account.
+    NotTried,
 }
 
 /// Sets Diesel's account to what it was when the call came: nothing, or the test transaction alone.
@@ -168,13 +186,32 @@ pub(crate) fn open_one_level<D: Driver>(db: &mut D) {
     }
 }
 
-/// Ends the text of an abandoned call.
-fn rollback_text(entry: Entry) -> Cow<'static, str> {
-    match entry {
-        Entry::Own => Cow::Borrowed("ROLLBACK"),
-        // The savepoint that Diesel opens inside so many levels.
-        Entry::Joined { depth, .. } => {
-            Cow::Owned(format!("ROLLBACK TO SAVEPOINT diesel_savepoint_{depth}"))
+impl Entry {
+    /// The savepoint of a joined call. The name has the depth in it, so that no older one of that name is ever meant.
+    fn savepoint(self) -> String {
+        match self {
+            Self::Own => unreachable!("I11: a transaction of its own has no savepoint around it"),
+            Self::Joined { depth, .. } => format!("idem_call_{depth}"),
         }
+    }
+
+    /// Opens a joined call.
+    pub(crate) fn open_text(self) -> String {
+        format!("SAVEPOINT {}", self.savepoint())
+    }
+
+    /// Ends a joined call.
+    pub(crate) fn release_text(self) -> String {
+        format!("RELEASE SAVEPOINT {}", self.savepoint())
+    }
+
+    /// Takes everything back.
+    pub(crate) fn rollback_text(self) -> String {
+        if self == Self::Own {
+            return "ROLLBACK".to_owned();
+        }
+        // Going back to a savepoint leaves it there.
+        let savepoint = self.savepoint();
+        format!("ROLLBACK TO SAVEPOINT {savepoint}; RELEASE SAVEPOINT {savepoint}")
     }
 }

@@ -161,6 +161,22 @@ pub(crate) fn kind_of(error: &DieselError) -> ErrorKind {
     }
 }
 
+/// Whether a database says no more than a text, as it does when a statement took too long.
+pub(crate) fn has_text_alone(error: &Error) -> bool {
+    let source = error
+        .0
+        .source()
+        .and_then(|source| source.downcast_ref::<DieselError>());
+    let Some(DieselError::DatabaseError(DatabaseErrorKind::Unknown, information)) = source else {
+        return false;
+    };
+    information.details().is_none()
+        && information.table_name().is_none()
+        && information.column_name().is_none()
+        && information.constraint_name().is_none()
+        && information.statement_position().is_none()
+}
+
 /// Whether the details of an error are those of a deadlock on PostgreSQL, in whatever language: a line for each process in the circle, with the
 /// untranslated name of a lock's mode and the numbers of who waits and who is waited for.
 fn is_deadlock(details: &str) -> bool {
@@ -179,7 +195,8 @@ fn is_deadlock(details: &str) -> bool {
 }
 
 fn is_sqlite_busy(message: &str) -> bool {
-    matches!(message, "database is locked" | "database table is locked")
+    // With a shared cache the name of the table follows.
+    message == "database is locked" || message.starts_with("database table is locked")
 }
 
 impl fmt::Display for Error {

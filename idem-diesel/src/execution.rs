@@ -8,6 +8,7 @@ use idem_core::{BoundIntent, ErrorKind, Intent, Operation, RequestHash, Transiti
 use crate::after_commit::AfterCommit;
 use crate::connection::{Flavor, IdempotentConnection, Run};
 use crate::error::Error;
+use crate::fault::{Point, reach};
 use crate::guard::{self, Begun, Request, Running};
 use crate::transaction::Transaction;
 use crate::transition::{EntityKey, StateColumn, advance};
@@ -63,7 +64,8 @@ pub enum Claimed<'c, C: IdempotentConnection, A> {
 /// # Cancellation
 ///
 /// Dropping the future, or the execution it gives, rolls back and frees the key: on PostgreSQL ROLLBACK is on the wire when the
-/// drop returns, behind a statement that is still running. SQLite on a current-thread runtime leaves the connection marked broken.
+/// drop returns, behind a statement that is still running. (On a current-thread runtime diesel-async panics when a future is dropped while a
+/// statement of SQLite runs.)
 pub fn begin<'c, 'i, C, A>(
     db: &'c mut C,
     intent: impl Into<Option<&'i Intent>>,
@@ -176,9 +178,12 @@ impl<'c, C: IdempotentConnection, A: Answer> Execution<'c, C, A> {
         key: Vec<crate::transition::KeyValue>,
     ) -> Result<(), Error> {
         let operation = self.running.operation().name();
-        advance(self.transaction.inner(), transition, key)
-            .await
-            .map_err(|error| error.into_core().in_operation(operation).into())
+        let moved = advance(self.transaction.inner(), transition, key).await;
+        let moved = match moved {
+            Ok(()) => reach(Point::AfterGuard, operation).await,
+            refused => refused,
+        };
+        moved.map_err(|error| error.into_core().in_operation(operation).into())
     }
 
     /// Runs `hook` once, after COMMIT was answered; never on a replay, a rollback, or an unknown outcome.

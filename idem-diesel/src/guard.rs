@@ -14,17 +14,20 @@
 //!
 //! The functions are written once for all connections; on blocking ones their futures never wait.
 
+use std::time::Duration;
+
 use diesel::result::{DatabaseErrorKind, Error as DieselError};
 use idem_core::answer::StoredAnswer;
 use idem_core::limits::RETRY_AFTER;
-use idem_core::{BoundIntent, ErrorKind, Intent, Operation, RequestDigest, RequestHash};
+use idem_core::{BoundIntent, ErrorKind, Intent, Isolation, Operation, RequestDigest, RequestHash};
 
 use crate::after_commit::AfterCommit;
 use crate::claim::{Claiming, Step};
 use crate::connection::IdempotentConnection;
 use crate::dialect::Dialect;
-use crate::driver::{Driver, Opening};
+use crate::driver::{Driver, Entry, Opening};
 use crate::error::{Error, kind_of};
+use crate::fault::{Point, reach};
 use crate::migrations::table_exists;
 use crate::store::{End, Horizons, RowKey, TABLE};
 use crate::transaction::{Levels, Transaction};
@@ -62,9 +65,16 @@ impl Request {
 }
 
 /// What the transaction of a call begins with.
-fn opening(request: &Request) -> Result<Opening, Error> {
+fn opening(request: &Request, entry: Entry) -> Result<Opening, Error> {
     let policy = request.operation.policy();
+    let is_nested = matches!(entry, Entry::Joined { is_test: false, .. });
+    if is_nested && policy.get_isolation() != Isolation::ReadCommitted {
+        let what = "an isolation level of its own inside the caller's transaction";
+        return Err(ErrorKind::Unsupported { what }.into());
+    }
     let tenant = match (policy.get_tenant_setting(), &request.recorded) {
+        // The caller's transaction has the caller's tenant.
+        _ if is_nested => None,
         (Some(setting), Some((intent, _))) => {
             if !is_setting_name(setting) {
                 let what =
@@ -79,8 +89,17 @@ fn opening(request: &Request) -> Result<Opening, Error> {
         isolation: policy.get_isolation(),
         max_idle: policy.get_max_idle(),
         tenant,
+        lock_wait: request.recorded.as_ref().map(|_| {
+            policy
+                .get_wait()
+                .unwrap_or_default()
+                .max(SHORTEST_LOCK_WAIT)
+        }),
     })
 }
+
+/// How long a statement of a claim that does not wait still waits for a lock that is none of ours: an operator's, or a purge's.
+const SHORTEST_LOCK_WAIT: Duration = Duration::from_millis(50);
 
 /// The name of a setting stands in SQL text.
 fn is_setting_name(name: &str) -> bool {
@@ -147,6 +166,7 @@ async fn try_begin<C: IdempotentConnection>(
     if has_savepoint {
         transaction.inner().open_body().await?;
     }
+    reach(Point::BeforeGuard, request.operation.name()).await?;
     let running = Running {
         operation: request.operation,
         claimed,
@@ -164,7 +184,7 @@ async fn claim_or_open<C: IdempotentConnection>(
     transaction: &mut Transaction<'_, C>,
     request: &Request,
 ) -> Result<Won, Error> {
-    let opening = opening(request)?;
+    let opening = opening(request, transaction.entry())?;
     let Some((intent, digest)) = &request.recorded else {
         transaction.open(&opening, None).await?;
         return Ok(Won::Execute(None));
@@ -200,14 +220,21 @@ pub(crate) async fn complete<C: IdempotentConnection>(
 ) -> Result<(), Error> {
     let name = running.operation.name();
     let in_operation = |error: Error| error.into_core().in_operation(name).into();
-    if let Err(error) = store(&mut transaction, &running, answer).await {
+    let stored = async {
+        reach(Point::AfterBody, name).await?;
+        store(&mut transaction, &running, answer).await?;
+        reach(Point::AfterStore, name).await
+    };
+    if let Err(error) = stored.await {
         transaction.rollback().await;
         return Err(in_operation(error));
     }
     // In a transaction of the caller's nothing is durable yet.
     let is_durable = !transaction.is_joined();
-    match transaction.commit().await {
+    let patience = running.operation.policy().get_wait().unwrap_or_default();
+    match transaction.commit(patience).await {
         Ok(()) => {
+            reach(Point::AfterCommit, name).await?;
             if is_durable {
                 after_commit.run();
             }
@@ -232,7 +259,8 @@ async fn store<C: IdempotentConnection>(
     answer: StoredAnswer,
 ) -> Result<(), Error> {
     match transaction.levels_left_open() {
-        Levels::AsOpened => {}
+        // A future of Diesel's that the body dropped may have left a flag at which Diesel's COMMIT would stop.
+        Levels::AsOpened => transaction.forget_levels_of_the_body(),
         Levels::More => return Err(ErrorKind::UnfinishedTransaction.into()),
         Levels::Fewer => return Err(ErrorKind::RecordLost.into()),
     }
@@ -275,14 +303,14 @@ async fn why_refused<C: IdempotentConnection>(
             ErrorKind::RecordLost
         }
         error => match kind_of(error) {
-            ErrorKind::Database => {
-                // A transaction in which a statement failed takes no other; where none is open any more, one is taken.
-                if transaction.inner().probe().await.is_ok() {
-                    ErrorKind::RecordLost
-                } else {
-                    ErrorKind::StatementFailed
+            // A transaction in which a statement failed takes no other; where none is open any more, one is taken.
+            ErrorKind::Database => match transaction.inner().probe().await {
+                Ok(()) => ErrorKind::RecordLost,
+                Err(probe) if kind_of(&probe) == ErrorKind::ConnectionLost => {
+                    ErrorKind::ConnectionLost
                 }
-            }
+                Err(_) => ErrorKind::StatementFailed,
+            },
             kind => kind,
         },
     };
@@ -302,11 +330,11 @@ async fn explain<C: IdempotentConnection>(
     if error.kind() != &ErrorKind::Database {
         return error;
     }
-    match table_exists(transaction.inner()).await {
-        Ok(false) => error
-            .into_core()
-            .into_kind(ErrorKind::TableMissing { table: TABLE })
-            .into(),
-        _ => error,
-    }
+    let kind = match table_exists(transaction.inner()).await {
+        Ok(false) => ErrorKind::TableMissing { table: TABLE },
+        // The session was ended while its statement ran, which a driver may report like any other error.
+        Err(lost) if lost.kind() == &ErrorKind::ConnectionLost => ErrorKind::ConnectionLost,
+        _ => return error,
+    };
+    error.into_core().into_kind(kind).into()
 }

@@ -7,6 +7,8 @@ mod dialect;
 mod driver;
 mod error;
 mod execution;
+#[doc(hidden)]
+pub mod fault;
 mod guard;
 mod handler;
 pub mod migrations;

@@ -102,6 +102,7 @@ const PLAIN: Opening = Opening {
     isolation: Isolation::ReadCommitted,
     max_idle: None,
     tenant: None,
+    lock_wait: None,
 };
 
 /// The journal of [`ensure_schema`].
@@ -163,7 +164,7 @@ async fn ensure<C: IdempotentConnection>(db: &mut C) -> Result<(), Error> {
         }
     }
     check(db).await?;
-    Ok(transaction.commit().await?)
+    Ok(transaction.commit(DEFAULT_WAIT).await?)
 }
 
 /// Verifies the tables: columns and their types, primary key, byte-wise comparison of keys, and privileges.

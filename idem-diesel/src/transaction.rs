@@ -3,19 +3,30 @@
 use std::time::Duration;
 
 use diesel::QueryResult;
+use diesel::result::Error as DieselError;
 
 use crate::connection::IdempotentConnection;
-use crate::driver::{Driver, Entry, Opening, Wait, open_one_level, reset_status};
-use crate::error::Error;
+use crate::driver::{Abandoned, Driver, Entry, Opening, Wait, open_one_level, reset_status};
+use crate::error::{Error, kind_of};
 use idem_core::{ErrorKind, Isolation, Nested};
 
 /// A connection inside a call. While a transaction is open on it, dropping it rolls back.
 pub(crate) struct Transaction<'c, C: IdempotentConnection> {
     db: &'c mut C,
     entry: Entry,
-    is_open: bool,
+    progress: Progress,
     /// The session's own patience, while it is set to the call's.
     patience: Option<Duration>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Progress {
+    /// Nothing is open.
+    Closed,
+    /// Something is open, or about to be.
+    Open,
+    /// The end of a joined call is on its way. Its effects are in the caller's transaction, whatever becomes of the answer.
+    Releasing,
 }
 
 impl<'c, C: IdempotentConnection> Transaction<'c, C> {
@@ -26,7 +37,7 @@ impl<'c, C: IdempotentConnection> Transaction<'c, C> {
         Ok(Self {
             db,
             entry,
-            is_open: false,
+            progress: Progress::Closed,
             patience: None,
         })
     }
@@ -39,6 +50,10 @@ impl<'c, C: IdempotentConnection> Transaction<'c, C> {
         self.db.inner()
     }
 
+    pub(crate) fn entry(&self) -> Entry {
+        self.entry
+    }
+
     pub(crate) fn is_joined(&self) -> bool {
         matches!(self.entry, Entry::Joined { .. })
     }
@@ -46,19 +61,34 @@ impl<'c, C: IdempotentConnection> Transaction<'c, C> {
     /// Opens the transaction, behind the wait if there is one. Whatever an error left of it is gone.
     pub(crate) async fn open(&mut self, opening: &Opening, wait: Option<Wait>) -> QueryResult<()> {
         // Before the first message: a call that is dropped while it waits has opened something, too.
-        self.is_open = true;
-        let opened = self.try_open(opening, wait).await;
-        if opened.is_err() {
-            self.rollback().await;
+        self.progress = Progress::Open;
+        if let Entry::Joined { .. } = self.entry {
+            let text = self.entry.open_text();
+            if let Err(error) = self.inner().batch(&text).await {
+                // There is no savepoint to go back to, and what is open around it is the caller's.
+                self.progress = Progress::Closed;
+                return Err(error);
+            }
+            open_one_level(self.inner());
+            let settled = self.inner().settle_in(opening, wait).await;
+            if settled.is_err() {
+                self.rollback().await;
+            }
+            return settled;
+        }
+        let opened = self.open_own(opening, wait).await;
+        match &opened {
+            Ok(()) => {}
+            // An application that sent BEGIN by itself: what is open is its own.
+            Err(error) if kind_of(error) == ErrorKind::UnfinishedTransaction => {
+                self.progress = Progress::Closed;
+            }
+            Err(_) => self.rollback().await,
         }
         opened
     }
 
-    async fn try_open(&mut self, opening: &Opening, wait: Option<Wait>) -> QueryResult<()> {
-        if self.is_joined() {
-            self.inner().begin_savepoint().await?;
-            return self.inner().settle_in(opening, wait).await;
-        }
+    async fn open_own(&mut self, opening: &Opening, wait: Option<Wait>) -> QueryResult<()> {
         // Above READ COMMITTED the first statement takes the snapshot for all, so the wait comes before it.
         let needs_fresh_snapshot = opening.isolation != Isolation::ReadCommitted;
         match wait {
@@ -70,26 +100,74 @@ impl<'c, C: IdempotentConnection> Transaction<'c, C> {
         }
     }
 
-    /// Commits. An error leaves nothing open.
-    pub(crate) async fn commit(mut self) -> QueryResult<()> {
+    /// Commits, waiting for others that hold the database as long as `patience` says. An error leaves nothing open.
+    pub(crate) async fn commit(mut self, patience: Duration) -> QueryResult<()> {
+        if let Entry::Joined { .. } = self.entry {
+            let text = self.entry.release_text();
+            self.progress = Progress::Releasing;
+            let released = self.inner().batch(&text).await;
+            self.progress = Progress::Open;
+            match &released {
+                Ok(()) => self.close(),
+                Err(_) => self.rollback().await,
+            }
+            return released;
+        }
+        self.set_patience(patience).await?;
         let committed = self.inner().commit().await;
+        let committed = match committed {
+            Err(error) => Err(self.why_not_committed(error).await),
+            done => done,
+        };
         if committed.is_err() && self.levels_left_open() != Levels::Fewer {
             self.rollback().await;
         }
-        self.is_open = false;
+        self.progress = Progress::Closed;
+        // The answer is known: an error here is about the next call.
+        let _ = self.restore_patience().await;
         committed
+    }
+
+    /// A pooler that lost its server during COMMIT says so with an error of its own, which looks like any other. The next statement
+    /// tells: on a connection that lives, the transaction has ended.
+    async fn why_not_committed(&mut self, error: DieselError) -> DieselError {
+        if kind_of(&error) != ErrorKind::Database {
+            return error;
+        }
+        match self.inner().probe().await {
+            Err(probe) if kind_of(&probe) == ErrorKind::ConnectionLost => probe,
+            _ => error,
+        }
     }
 
     /// Rolls everything back. A connection that cannot even do that is marked broken by Diesel.
     pub(crate) async fn rollback(&mut self) {
+        // The error that led here is the one that the caller wants; a dead connection has rolled back by itself.
+        if let Entry::Joined { .. } = self.entry {
+            let text = self.entry.rollback_text();
+            let _ = self.inner().batch(&text).await;
+        } else {
+            self.forget_levels_of_the_body();
+            let _ = self.inner().rollback().await;
+        }
+        self.close();
+    }
+
+    fn close(&mut self) {
+        if let Entry::Joined { .. } = self.entry {
+            let entry = self.entry;
+            reset_status(self.inner(), entry);
+        }
+        self.progress = Progress::Closed;
+    }
+
+    /// Makes Diesel's account say that the level opened here is the innermost. The body may have left savepoints of its own open, or
+    /// dropped a future of Diesel's that left a private flag set.
+    pub(crate) fn forget_levels_of_the_body(&mut self) {
         let entry = self.entry;
         let db = self.inner();
-        // The body may have left savepoints of its own open.
         reset_status(db, entry);
         open_one_level(db);
-        // The error that led here is the one that the caller wants; a dead connection has rolled back by itself.
-        let _ = db.rollback().await;
-        self.is_open = false;
     }
 
     /// Whether Diesel's account has the level that was opened here as its innermost.
@@ -107,7 +185,11 @@ impl<'c, C: IdempotentConnection> Transaction<'c, C> {
 
     /// Sets how long the session waits for another writer to the call's own patience.
     pub(crate) async fn set_patience(&mut self, patience: Duration) -> QueryResult<()> {
-        self.patience = self.inner().set_patience(patience).await?;
+        // First what it is, then what it shall be: a call that is dropped between the two still knows what to put back.
+        self.patience = self.inner().patience().await?;
+        if self.patience.is_some() {
+            self.inner().set_patience(patience).await?;
+        }
         Ok(())
     }
 
@@ -131,9 +213,22 @@ pub(crate) enum Levels {
 
 impl<C: IdempotentConnection> Drop for Transaction<'_, C> {
     fn drop(&mut self) {
-        if self.is_open || self.patience.is_some() {
-            let (entry, patience) = (self.entry, self.patience.take());
-            self.inner().abandon(entry, patience);
+        let (entry, patience) = (self.entry, self.patience.take());
+        let rollback = match self.progress {
+            Progress::Closed if patience.is_none() => return,
+            Progress::Open => Some(entry.rollback_text()),
+            Progress::Closed | Progress::Releasing => None,
+        };
+        let was_open = self.progress != Progress::Closed;
+        match self.inner().abandon(rollback, patience) {
+            Abandoned::Done if was_open => reset_status(self.inner(), entry),
+            Abandoned::Failed if self.levels_left_open() == Levels::Fewer => {
+                // There was nothing to roll back: the database had ended the transaction by itself.
+                reset_status(self.inner(), entry);
+            }
+            // Nobody can say what is open on it now: no pool may hand it out again.
+            Abandoned::Failed => self.inner().status().set_in_error(),
+            Abandoned::Done | Abandoned::NotTried => {}
         }
     }
 }
@@ -141,7 +236,12 @@ impl<C: IdempotentConnection> Drop for Transaction<'_, C> {
 /// In which kind of transaction a call on this connection runs.
 fn entry<D: Driver>(db: &mut D, nested: Nested) -> Result<Entry, Error> {
     let Some(open) = db.status().transaction_state()?.in_transaction.as_ref() else {
-        return Ok(Entry::Own);
+        // Nothing is open in Diesel's account, and yet it takes the connection for broken: a BEGIN of its own was dropped.
+        return if db.is_broken() {
+            Err(ErrorKind::UnfinishedTransaction.into())
+        } else {
+            Ok(Entry::Own)
+        };
     };
     let (depth, is_test) = (open.transaction_depth.get(), open.test_transaction);
     if nested == Nested::Join || (is_test && depth == 1) {

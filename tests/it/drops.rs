@@ -4,8 +4,6 @@ use std::future::Future;
 use std::pin::pin;
 use std::task::Poll;
 
-use idem_diesel::ErrorKind;
-
 use crate::backend::{Backend, PERFORM, PgAsync, SqliteAsync, intent, run};
 use crate::shop::{CreateOrder, Ending, Gate, Script};
 
@@ -126,9 +124,9 @@ fn case_b4_pg_async_on_one_thread() {
         .block_on(case_b4_dropped_at_every_await::<PgAsync>(5));
 }
 
-/// On a runtime of one thread SQLite cannot roll back in a drop: the connection is left marked, and refused by name.
+/// On a runtime of one thread, and inside a `LocalSet`, SQLite rolls back in the drop as well.
 #[test]
-fn sqlite_on_one_thread_leaves_the_connection_marked() {
+fn a_dropped_call_frees_sqlite_on_one_thread() {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -140,19 +138,48 @@ fn sqlite_on_one_thread_leaves_the_connection_marked() {
         let key = intent("k");
         let execution = idem_diesel::begin::<_, String>(&mut conn, &key, operation, &1).await;
         drop(execution.unwrap());
-        let refused = idem_diesel::begin::<_, String>(&mut conn, &key, operation, &1).await;
-        assert!(matches!(
-            refused.err().unwrap().kind(),
-            ErrorKind::UnfinishedTransaction
-        ));
-        // The write lock goes with the connection.
-        drop(conn);
-        let mut conn = SqliteAsync::connect(&place).await;
+        // The write lock is free for others, and the connection is usable.
+        let mut other = SqliteAsync::connect(&place).await;
+        let cmd = CreateOrder {
+            account_id: 1,
+            amount_cents: 5,
+        };
+        let other_key = intent("other");
+        let done = SqliteAsync::create_order(&mut other, &other_key, &cmd).await;
+        assert!(!done.unwrap().is_replayed());
         let cmd = CreateOrder {
             account_id: 1,
             amount_cents: 5,
         };
         let done = SqliteAsync::create_order(&mut conn, &key, &cmd).await;
         assert!(!done.unwrap().is_replayed());
+    });
+}
+
+#[test]
+fn a_dropped_call_frees_sqlite_inside_a_local_set() {
+    run(async {
+        let place = SqliteAsync::place();
+        let mut conn = SqliteAsync::connect(&place).await;
+        let local = tokio::task::LocalSet::new();
+        local
+            .run_until(async {
+                let key = intent("k");
+                let execution =
+                    idem_diesel::begin::<_, String>(&mut conn, &key, &PERFORM, &1).await;
+                drop(execution.unwrap());
+                let execution =
+                    idem_diesel::begin::<_, String>(&mut conn, &key, &PERFORM, &1).await;
+                let done = execution.unwrap();
+                let idem_diesel::Claimed::Execute(execution) = done else {
+                    panic!("the dropped call stored nothing");
+                };
+                execution
+                    .finish(Ok::<_, idem_diesel::Error>("done".to_owned()))
+                    .await
+                    .unwrap();
+            })
+            .await;
+        assert_eq!(place.records(), 1);
     });
 }

@@ -112,6 +112,30 @@ on_every_backend! {
         assert_eq!((place.effects(), place.records()), (2, 1));
     }
 
+    async fn a_joined_call_never_undoes_what_the_caller_wrote<B: Backend>() {
+        let place = B::place();
+        let mut conn = B::connect(&place).await;
+        B::begin(&mut conn).await.unwrap();
+        // A call that failed, and one that was replayed: neither leaves a savepoint that a later rollback could mean.
+        let failing = Script::effect("f").ending(Ending::Error);
+        assert!(B::perform(&mut conn, Some(&intent("f")), &JOINED, &failing, &Gate::open()).await.is_err());
+        for _ in 0..2 {
+            B::perform(&mut conn, Some(&intent("k")), &JOINED, &Script::effect("e"), &Gate::open()).await.unwrap();
+        }
+        B::sql(&mut conn, "INSERT INTO effects (name) VALUES ('of the caller')").await.unwrap();
+        // The caller swallows an error: on PostgreSQL its transaction takes nothing any more, and a call does not mend that.
+        let _ = B::sql(&mut conn, "INSERT INTO effects (name) VALUES (NULL)").await;
+        let refused = B::perform(&mut conn, Some(&intent("later")), &JOINED, &Script::effect("e"), &Gate::open()).await;
+        assert_eq!(refused.is_err(), B::is_postgres());
+        if B::is_postgres() {
+            B::rollback(&mut conn).await.unwrap();
+            assert_eq!((place.effects(), place.records()), (0, 0));
+        } else {
+            B::commit(&mut conn).await.unwrap();
+            assert_eq!((place.effects(), place.records()), (3, 2));
+        }
+    }
+
     async fn a_client_that_vanished_is_bounded_by_max_idle<B: Backend>() {
         if !B::is_postgres() {
             // There is no other host.

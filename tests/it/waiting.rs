@@ -165,6 +165,44 @@ on_every_backend! {
         assert_eq!(B::text(&mut conn, get).await.unwrap(), own);
     }
 
+    async fn a_row_that_somebody_else_holds_is_waited_for_no_longer_than_a_key<B: Backend>() {
+        let place = B::place();
+        let mut conn = B::connect(&place).await;
+        let gate = Gate::open();
+        B::perform(&mut conn, Some(&intent("k")), &PERFORM, &Script::effect("e"), &gate).await.unwrap();
+        // An operator deletes the row, and goes to lunch before the commit.
+        let mut operator = B::connect(&place).await;
+        B::begin(&mut operator).await.unwrap();
+        B::sql(&mut operator, "DELETE FROM api_idempotency").await.unwrap();
+        for wait in [None, Some(Duration::from_millis(200))] {
+            let operation = PERFORM.with_policy(Policy::new().wait(wait));
+            let done = B::perform(&mut conn, Some(&intent("k")), &operation, &Script::effect("e"), &gate).await;
+            if B::is_postgres() {
+                assert!(matches!(kind(done), ErrorKind::InFlight { .. }));
+            } else {
+                // SQLite shows what was committed last, and needs no lock for it.
+                assert!(done.unwrap().is_replayed());
+            }
+        }
+        B::rollback(&mut operator).await.unwrap();
+        let done = B::perform(&mut conn, Some(&intent("k")), &PERFORM, &Script::effect("e"), &gate).await;
+        assert!(done.unwrap().is_replayed());
+        assert_eq!((place.effects(), gate.entered()), (1, 1));
+    }
+
+    async fn the_longest_wait_is_a_wait<B: Backend>() {
+        let place = B::place();
+        let patient = PERFORM.with_policy(Policy::new().wait(Some(Duration::MAX)));
+        let gate = Arc::new(Gate::closed());
+        let first = start::<B>(&place, patient, Script::effect("e"), &gate).await;
+        gate.wait_until_entered();
+        let second = start::<B>(&place, patient, Script::effect("e"), &gate).await;
+        wait_until_somebody_waits(&place);
+        gate.release();
+        first.await.unwrap().unwrap();
+        assert!(second.await.unwrap().unwrap().is_replayed());
+    }
+
     async fn fifty_duplicates_at_once_have_one_effect<B: Backend>() {
         let place = B::place();
         let gate = Arc::new(Gate::open());

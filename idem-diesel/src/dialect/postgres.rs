@@ -11,6 +11,11 @@ use super::{Dialect, Script, TableName};
 /// The class of our advisory locks, so that they meet no lock of the application by accident: "idem" in ASCII.
 pub(crate) const LOCK_CLASS: i32 = 0x6964_656d;
 
+/// Puts back the session's own bound of locks, which BEGIN has kept for it. It is evaluated for the row that was written, so a claim that was
+/// not won puts nothing back, and its transaction is rolled back.
+pub(crate) const RESTORE_LOCK_TIMEOUT: &str =
+    " RETURNING set_config('lock_timeout', current_setting('idem.lock_timeout'), true)";
+
 /// A text that takes its type from where it stands, so that one statement serves text columns and native enums.
 /// The server infers the type of a parameter whose object id is 0.
 #[derive(Debug, Clone, Copy, QueryId, diesel::sql_types::SqlType)]
@@ -86,6 +91,7 @@ impl Dialect for Pg {
         "privilege DELETE",
     ];
     const TABLE_EXISTS: &'static str = "SELECT CAST(to_regclass('api_idempotency') AS text)";
+    const AFTER_CLAIM: &'static str = RESTORE_LOCK_TIMEOUT;
     const NOW: &'static str = "clock_timestamp()";
 
     fn push_table<T: TableName>(out: AstPass<'_, '_, Self>, table: &'static T) -> QueryResult<()> {

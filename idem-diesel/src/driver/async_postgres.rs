@@ -14,15 +14,21 @@ use diesel_async::{
     SimpleAsyncConnection, TransactionManager,
 };
 
-use super::{Driver, Entry, Opening, Wait, postgres, reset_status, rollback_text};
+use super::{Abandoned, Driver, Opening, Wait, postgres};
+use crate::connection::Async;
 use crate::store::{Read, Row};
 use crate::texts::{TextQuery, Texts};
 
 impl Driver for AsyncPgConnection {
     type Dialect = Pg;
+    type Flavor = Async;
 
     fn status(&mut self) -> &mut TransactionManagerStatus {
         AnsiTransactionManager::transaction_manager_status_mut(self)
+    }
+
+    fn is_broken(&mut self) -> bool {
+        AnsiTransactionManager::is_broken_transaction_manager(self)
     }
 
     fn forget_transactions(&mut self) {
@@ -48,10 +54,6 @@ impl Driver for AsyncPgConnection {
             Some(text) => self.batch_execute(&text).await,
             None => Ok(()),
         }
-    }
-
-    async fn begin_savepoint(&mut self) -> QueryResult<()> {
-        AnsiTransactionManager::begin_transaction(self).await
     }
 
     async fn commit(&mut self) -> QueryResult<()> {
@@ -80,20 +82,23 @@ impl Driver for AsyncPgConnection {
         RunQueryDsl::load(Texts(query), self).await
     }
 
-    async fn set_patience(&mut self, _: Duration) -> QueryResult<Option<Duration>> {
+    async fn patience(&mut self) -> QueryResult<Option<Duration>> {
         Ok(None)
     }
 
-    /// One poll puts ROLLBACK on the wire, behind whatever is in flight; nobody waits for its answer, and the next
+    async fn set_patience(&mut self, _: Duration) -> QueryResult<()> {
+        Ok(())
+    }
+
+    /// One poll puts the message on the wire, behind whatever is in flight; nobody waits for its answer, and the next
     /// statement of this connection queues behind it.
-    fn abandon(&mut self, entry: Entry, _: Option<Duration>) {
-        {
-            let text = rollback_text(entry);
+    fn abandon(&mut self, rollback: Option<String>, _: Option<Duration>) -> Abandoned {
+        if let Some(text) = rollback {
             let mut rollback = pin!(self.batch_execute(&text));
             let _ = rollback
                 .as_mut()
                 .poll(&mut Context::from_waker(Waker::noop()));
         }
-        reset_status(self, entry);
+        Abandoned::Done
     }
 }

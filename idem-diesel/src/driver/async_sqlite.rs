@@ -1,6 +1,8 @@
 //! `SyncConnectionWrapper<SqliteConnection>`: SQLite on tokio's blocking threads.
 
 use std::future::Future;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use diesel::connection::{SimpleConnection, TransactionManagerStatus};
@@ -13,7 +15,8 @@ use diesel_async::{
 };
 use tokio::runtime::{Handle, RuntimeFlavor};
 
-use super::{Driver, Entry, Opening, Wait, reset_status, rollback_text, sqlite};
+use super::{Abandoned, Driver, Opening, Wait, sqlite};
+use crate::connection::Async;
 use crate::store::{Read, Row};
 use crate::texts::{TextQuery, Texts};
 
@@ -22,6 +25,7 @@ type Manager = <Connection as AsyncConnection>::TransactionManager;
 
 impl Driver for Connection {
     type Dialect = Sqlite;
+    type Flavor = Async;
 
     fn status(&mut self) -> &mut TransactionManagerStatus {
         Manager::transaction_manager_status_mut(self)
@@ -45,10 +49,6 @@ impl Driver for Connection {
 
     async fn settle_in(&mut self, _: &Opening, _: Option<Wait>) -> QueryResult<()> {
         Ok(())
-    }
-
-    async fn begin_savepoint(&mut self) -> QueryResult<()> {
-        Manager::begin_transaction(self).await
     }
 
     async fn commit(&mut self) -> QueryResult<()> {
@@ -77,25 +77,37 @@ impl Driver for Connection {
         RunQueryDsl::load(Texts(query), self).await
     }
 
-    async fn set_patience(&mut self, patience: Duration) -> QueryResult<Option<Duration>> {
+    async fn patience(&mut self) -> QueryResult<Option<Duration>> {
+        self.spawn_blocking(sqlite::patience).await
+    }
+
+    async fn set_patience(&mut self, patience: Duration) -> QueryResult<()> {
         self.spawn_blocking(move |db| sqlite::set_patience(db, patience))
             .await
     }
 
-    /// On a multi-thread runtime the rollback is run here: dropping its future waits for it. On a current-thread runtime
-    /// that would panic, so the transaction stays open in Diesel's account: every pool takes such a connection for broken.
-    fn abandon(&mut self, entry: Entry, patience: Option<Duration>) {
-        let cannot_block = Handle::try_current()
+    /// The statement runs on one of tokio's blocking threads, and this waits for it by asking again and again: a runtime of one thread, or a
+    /// `LocalSet`, has no other way to wait inside a drop.
+    fn abandon(&mut self, rollback: Option<String>, patience: Option<Duration>) -> Abandoned {
+        let is_alone = Handle::try_current()
             .is_ok_and(|runtime| runtime.runtime_flavor() == RuntimeFlavor::CurrentThread);
-        if cannot_block {
-            return;
+        if is_alone && std::thread::panicking() {
+            // A statement of the body may still be running then: diesel-async cannot wait for it on a runtime of one thread.
+            return Abandoned::NotTried;
         }
-        drop(self.spawn_blocking(move |db| {
+        let mut ended = pin!(tokio::task::unconstrained(self.spawn_blocking(move |db| {
+            let rolled_back = rollback.map_or(Ok(()), |text| db.batch_execute(&text));
             if let Some(patience) = patience {
                 sqlite::set_patience(db, patience)?;
             }
-            db.batch_execute(&rollback_text(entry))
-        }));
-        reset_status(self, entry);
+            rolled_back
+        })));
+        loop {
+            match ended.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+                Poll::Ready(Ok(())) => return Abandoned::Done,
+                Poll::Ready(Err(_)) => return Abandoned::Failed,
+                Poll::Pending => std::thread::yield_now(),
+            }
+        }
     }
 }

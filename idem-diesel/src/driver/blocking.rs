@@ -14,15 +14,17 @@ use diesel::{QueryResult, RunQueryDsl};
 use super::postgres;
 #[cfg(feature = "sqlite")]
 use super::sqlite;
-use super::{Driver, Entry, Opening, Wait, reset_status, rollback_text};
+use super::{Abandoned, Driver, Opening, Wait};
+use crate::connection::Blocking;
 use crate::store::{Read, Row};
 use crate::texts::{TextQuery, Texts};
 
 /// What is the same for every sync connection.
 macro_rules! blocking_driver {
-    ($connection:ty, $backend:ty, begin: $begin:expr, wait_apart: $wait_apart:expr, settle_in: $settle_in:expr, set_patience: $patience:expr $(,)?) => {
+    ($connection:ty, $backend:ty, begin: $begin:expr, wait_apart: $wait_apart:expr, settle_in: $settle_in:expr, patience: $patience:expr, set_patience: $set_patience:expr $(,)?) => {
         impl Driver for $connection {
             type Dialect = $backend;
+            type Flavor = Blocking;
 
             fn status(&mut self) -> &mut TransactionManagerStatus {
                 AnsiTransactionManager::transaction_manager_status_mut(self)
@@ -50,10 +52,6 @@ macro_rules! blocking_driver {
                 wait: Option<Wait>,
             ) -> QueryResult<()> {
                 $settle_in(self, opening, wait)
-            }
-
-            async fn begin_savepoint(&mut self) -> QueryResult<()> {
-                AnsiTransactionManager::begin_transaction(self)
             }
 
             async fn commit(&mut self) -> QueryResult<()> {
@@ -88,20 +86,27 @@ macro_rules! blocking_driver {
                 std::future::ready(Texts(query).load(self))
             }
 
-            async fn set_patience(&mut self, patience: Duration) -> QueryResult<Option<Duration>> {
-                $patience(self, patience)
+            async fn patience(&mut self) -> QueryResult<Option<Duration>> {
+                $patience(self)
             }
 
-            fn abandon(&mut self, entry: Entry, patience: Option<Duration>) {
+            async fn set_patience(&mut self, patience: Duration) -> QueryResult<()> {
+                $set_patience(self, patience)
+            }
+
+            fn abandon(
+                &mut self,
+                rollback: Option<String>,
+                patience: Option<Duration>,
+            ) -> Abandoned {
+                let rolled_back = rollback.map_or(Ok(()), |text| self.batch_execute(&text));
                 if let Some(patience) = patience {
                     // Nobody is there to be told when even this fails.
-                    let _: QueryResult<Option<Duration>> = $patience(self, patience);
+                    let _: QueryResult<()> = $set_patience(self, patience);
                 }
-                if self.batch_execute(&rollback_text(entry)).is_ok() {
-                    reset_status(self, entry);
-                } else {
-                    // Nobody can say what is open on it now: no pool may hand it out again.
-                    self.status().set_in_error();
+                match rolled_back {
+                    Ok(()) => Abandoned::Done,
+                    Err(_) => Abandoned::Failed,
                 }
             }
         }
@@ -119,7 +124,8 @@ blocking_driver!(
     settle_in: |db: &mut Self, opening, wait| {
         postgres::settle_in_text(opening, wait).map_or(Ok(()), |text| db.batch_execute(&text))
     },
-    set_patience: |_: &mut Self, _| Ok(None),
+    patience: |_: &mut Self| Ok(None),
+    set_patience: |_: &mut Self, _| Ok(()),
 );
 
 #[cfg(feature = "sqlite")]
@@ -129,5 +135,6 @@ blocking_driver!(
     begin: |db, _, _| sqlite::begin(db),
     wait_apart: |_: &mut Self, _| Ok(()),
     settle_in: |_: &mut Self, _, _| Ok(()),
+    patience: sqlite::patience,
     set_patience: sqlite::set_patience,
 );

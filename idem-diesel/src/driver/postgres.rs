@@ -1,6 +1,7 @@
 //! What is sent to PostgreSQL to open a transaction and to wait for a key: one message each.
 
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use idem_core::Isolation;
 
@@ -23,7 +24,7 @@ pub(super) fn begin_text(opening: &Opening, wait: Option<Wait>) -> String {
         );
     }
     push_tenant(&mut text, opening);
-    push_wait(&mut text, wait);
+    push_locks(&mut text, opening, wait);
     text
 }
 
@@ -31,16 +32,22 @@ pub(super) fn begin_text(opening: &Opening, wait: Option<Wait>) -> String {
 pub(super) fn settle_in_text(opening: &Opening, wait: Option<Wait>) -> Option<String> {
     let mut text = String::new();
     push_tenant(&mut text, opening);
-    push_wait(&mut text, wait);
+    push_locks(&mut text, opening, wait);
     (!text.is_empty()).then_some(text)
 }
 
 /// A transaction that only waits.
 pub(super) fn wait_apart_text(wait: Wait) -> String {
     let mut text = "BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY".to_owned();
+    push_lock_wait(&mut text, Some(wait.at_most));
     push_wait(&mut text, Some(wait));
     text.push_str("; COMMIT");
     text
+}
+
+fn push_locks(text: &mut String, opening: &Opening, wait: Option<Wait>) {
+    push_lock_wait(text, wait.map(|wait| wait.at_most).or(opening.lock_wait));
+    push_wait(text, wait);
 }
 
 /// The longest time that a setting of PostgreSQL holds.
@@ -62,22 +69,28 @@ fn push_tenant(text: &mut String, opening: &Opening) {
     }
 }
 
-/// The wait for a key's lock.
-///
-/// The queue of a lock is served in order, so one wait covers all who are before us, and one bound covers the whole wait. The
-/// session's own `lock_timeout` is back before anything else runs.
-fn push_wait(text: &mut String, wait: Option<Wait>) {
-    if let Some(Wait { lock, at_most }) = wait {
+/// The bound of every lock that the claim waits for. The statement that wins the key puts the session's own bound back, with
+/// what the dialect adds to it (`RESTORE_LOCK_TIMEOUT`).
+fn push_lock_wait(text: &mut String, lock_wait: Option<Duration>) {
+    if let Some(lock_wait) = lock_wait {
         // Zero would mean no bound.
-        let milliseconds = at_most.as_millis().clamp(1, MAX_MILLISECONDS);
+        let milliseconds = lock_wait.as_millis().clamp(1, MAX_MILLISECONDS);
         append(
             text,
             format_args!(
                 "; SELECT set_config('idem.lock_timeout', current_setting('lock_timeout'), true); \
-                 SET LOCAL lock_timeout = {milliseconds}; \
-                 SELECT pg_advisory_xact_lock({LOCK_CLASS}, {lock}); \
-                 SELECT set_config('lock_timeout', current_setting('idem.lock_timeout'), true)"
+                 SET LOCAL lock_timeout = {milliseconds}"
             ),
+        );
+    }
+}
+
+/// The wait for a key's lock, within the bound of locks. The queue of a lock is served in order, so one wait covers all who are before us.
+fn push_wait(text: &mut String, wait: Option<Wait>) {
+    if let Some(Wait { lock, .. }) = wait {
+        append(
+            text,
+            format_args!("; SELECT pg_advisory_xact_lock({LOCK_CLASS}, {lock})"),
         );
     }
 }

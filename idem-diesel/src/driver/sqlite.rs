@@ -16,16 +16,18 @@ struct BusyTimeout {
     timeout: i32,
 }
 
-/// Sets the busy timeout, and gives the one that was set before.
-pub(super) fn set_patience(
-    db: &mut SqliteConnection,
-    patience: Duration,
-) -> QueryResult<Option<Duration>> {
-    let before = sql_query("PRAGMA busy_timeout").get_result::<BusyTimeout>(db)?;
-    let before = Duration::from_millis(u64::try_from(before.timeout).unwrap_or(0));
-    if before != patience {
-        let milliseconds = i32::try_from(patience.as_millis()).unwrap_or(i32::MAX);
-        db.batch_execute(&format!("PRAGMA busy_timeout = {milliseconds}"))?;
-    }
-    Ok(Some(before))
+/// The busy timeout.
+pub(super) fn patience(db: &mut SqliteConnection) -> QueryResult<Option<Duration>> {
+    let timeout = sql_query("PRAGMA busy_timeout")
+        .get_result::<BusyTimeout>(db)?
+        .timeout;
+    Ok(Some(Duration::from_millis(
+        u64::try_from(timeout).unwrap_or(0),
+    )))
+}
+
+/// Sets it.
+pub(super) fn set_patience(db: &mut SqliteConnection, patience: Duration) -> QueryResult<()> {
+    let milliseconds = i32::try_from(patience.as_millis()).unwrap_or(i32::MAX);
+    db.batch_execute(&format!("PRAGMA busy_timeout = {milliseconds}"))
 }

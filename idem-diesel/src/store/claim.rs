@@ -43,6 +43,7 @@ impl<DB: Dialect> QueryFragment<DB> for Claim {
         out.push_sql(" WHERE ");
         DB::push_try_lock(&mut out, &self.key.0.lock)?;
         out.push_sql(" ON CONFLICT (tenant_id, operation, idempotency_key) DO NOTHING");
+        out.push_sql(DB::AFTER_CLAIM);
         Ok(())
     }
 }
