@@ -86,6 +86,19 @@ pub trait Dialect: Backend {
     /// Whether the row was written by the transaction that reads it.
     #[doc(hidden)]
     fn push_is_own_row(out: &mut AstPass<'_, '_, Self>);
+    /// A query of a table's columns in their order: `k` if the column is in the primary key, `n` if it always holds a number, or `-`, then
+    /// its name. No row when there is no such table.
+    #[cfg(feature = "testing")]
+    #[doc(hidden)]
+    fn push_columns_of<'b>(out: &mut AstPass<'_, 'b, Self>, table: &'b str) -> QueryResult<()>;
+    /// The value of a column as SQL writes it, never null.
+    #[cfg(feature = "testing")]
+    #[doc(hidden)]
+    fn cell(column: &str, is_number: bool) -> String;
+    /// A table, as it stands behind FROM.
+    #[cfg(feature = "testing")]
+    #[doc(hidden)]
+    fn from(table: &str) -> String;
 }
 
 #[cfg(feature = "_pg")]

@@ -13,6 +13,8 @@ mod guard;
 mod handler;
 pub mod migrations;
 mod store;
+#[cfg(feature = "testing")]
+pub mod testing;
 mod texts;
 mod transaction;
 pub mod transition;

@@ -48,7 +48,7 @@ impl Default for Policy {
 
 /// A digest under the present scheme, whose 32 bytes are all the same.
 fn digest(byte: &str) -> RequestDigest {
-    let scheme = RequestDigest::SCHEME;
+    let scheme = RequestDigest::CURRENT_SCHEME;
     RequestDigest::from_hex(&format!("{scheme:02x}{}", byte.repeat(32)))
         .unwrap_or_else(|| unreachable!("33 bytes in hexadecimal are a digest"))
 }

@@ -130,6 +130,16 @@ impl Place {
     }
 }
 
+/// Ends a session of a PostgreSQL server, and waits until it has ended.
+pub fn terminate(url: &str, session: &str) {
+    use diesel::connection::SimpleConnection;
+    use diesel::{Connection, PgConnection};
+    PgConnection::establish(url)
+        .unwrap()
+        .batch_execute(&format!("SELECT pg_terminate_backend({session}, 10000)"))
+        .unwrap();
+}
+
 /// An intent of the tests' one tenant.
 pub fn intent(key: &str) -> Intent {
     Intent::new(
@@ -164,7 +174,11 @@ pub trait Backend: Sized + Send + Sync + 'static {
     /// A fresh database with all tables.
     fn place() -> Place;
 
-    fn connect(place: &Place) -> impl Future<Output = Self::Conn> + Send;
+    fn connect(place: &Place) -> impl Future<Output = Self::Conn> + Send {
+        Self::connect_to(place.url())
+    }
+
+    fn connect_to(url: &str) -> impl Future<Output = Self::Conn> + Send;
 
     /// Runs statements on this connection.
     fn sql(conn: &mut Self::Conn, sql: &str) -> impl Future<Output = QueryResult<()>> + Send;
@@ -393,6 +407,12 @@ macro_rules! backend {
                 match begin(db, intent, operation, script) $($wait)*? {
                     Claimed::Replay(replay) => replay.answer(),
                     Claimed::Execute(mut execution) => {
+                        if let Some(order_id) = script.pays {
+                            let pay = OrderStatus::Paid.from(OrderStatus::Pending);
+                            if let Err(refused) = execution.transition(pay, order_id) $($wait)* {
+                                return execution.finish(Err(refused.into())) $($wait)*;
+                            }
+                        }
                         let result = body(execution.connection(), script, gate) $($wait)*;
                         if script.ending == Ending::Hang {
                             hang!([$($asyncness)?]);
@@ -471,8 +491,8 @@ macro_rules! backend {
                 $place.with_tables()
             }
 
-            async fn connect(place: &Place) -> Self::Conn {
-                call!([$($asyncness)?], $module::connect(place.url()))
+            async fn connect_to(url: &str) -> Self::Conn {
+                call!([$($asyncness)?], $module::connect(url))
             }
 
             async fn sql(conn: &mut Self::Conn, sql: &str) -> QueryResult<()> {

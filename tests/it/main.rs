@@ -10,6 +10,7 @@ mod answers;
 mod backend;
 mod calls;
 mod drops;
+mod faults;
 mod lifetimes;
 mod misuse;
 mod pools;

@@ -243,7 +243,7 @@ on_every_backend! {
         let place = B::place();
         let mut conn = B::connect(&place).await;
         let session = B::text(&mut conn, "SELECT CAST(pg_backend_pid() AS text)").await.unwrap();
-        place.run(&format!("SELECT pg_terminate_backend({session}, 10000)"));
+        crate::backend::terminate(place.url(), &session);
         let done = B::perform(&mut conn, Some(&intent("k")), &PERFORM, &Script::effect("e"), &Gate::open()).await;
         let error = done.unwrap_err();
         assert_eq!(error.kind(), Some(&ErrorKind::ConnectionLost));

@@ -162,6 +162,8 @@ pub struct Script {
     pub swallows: bool,
     /// What the body ends with.
     pub ending: Ending,
+    /// An order that is paid before the body, if it is pending.
+    pub pays: Option<i64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, RequestHash)]
@@ -185,11 +187,19 @@ impl Script {
             statements: statements.into_iter().map(Into::into).collect(),
             swallows: false,
             ending: Ending::Answer,
+            pays: None,
         }
     }
 
     pub fn ending(self, ending: Ending) -> Self {
         Self { ending, ..self }
+    }
+
+    pub fn paying(self, order_id: i64) -> Self {
+        Self {
+            pays: Some(order_id),
+            ..self
+        }
     }
 
     pub fn swallowing(self) -> Self {

@@ -161,4 +161,34 @@ impl Dialect for Pg {
     fn push_is_own_row(out: &mut AstPass<'_, '_, Self>) {
         out.push_sql("xmin = CAST(pg_current_xact_id() AS xid)");
     }
+
+    #[cfg(feature = "testing")]
+    fn push_columns_of<'b>(out: &mut AstPass<'_, 'b, Self>, table: &'b str) -> QueryResult<()> {
+        out.push_sql(
+            "SELECT CASE WHEN k.indrelid IS NULL THEN '-' ELSE 'k' END \
+                    || CASE WHEN t.typcategory = 'N' THEN 'n' ELSE '-' END || a.attname \
+               FROM pg_attribute AS a JOIN pg_type AS t ON t.oid = a.atttypid \
+               LEFT JOIN pg_index AS k \
+                 ON k.indrelid = a.attrelid AND k.indisprimary AND a.attnum = ANY (k.indkey) \
+              WHERE a.attnum > 0 AND NOT a.attisdropped AND a.attrelid = to_regclass(",
+        );
+        out.push_bind_param::<Text, str>(table)?;
+        out.push_sql(") ORDER BY a.attnum");
+        Ok(())
+    }
+
+    #[cfg(feature = "testing")]
+    fn cell(column: &str, is_number: bool) -> String {
+        if is_number {
+            format!("coalesce(CAST({column} AS text), 'NULL')")
+        } else {
+            format!("quote_nullable(CAST({column} AS text))")
+        }
+    }
+
+    /// As it was written: [`push_columns_of`](Dialect::push_columns_of) has found a table of that name.
+    #[cfg(feature = "testing")]
+    fn from(table: &str) -> String {
+        table.to_owned()
+    }
 }

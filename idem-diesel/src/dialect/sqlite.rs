@@ -111,4 +111,25 @@ impl Dialect for Sqlite {
     fn push_is_own_row(out: &mut AstPass<'_, '_, Self>) {
         out.push_sql("1");
     }
+
+    #[cfg(feature = "testing")]
+    fn push_columns_of<'b>(out: &mut AstPass<'_, 'b, Self>, table: &'b str) -> QueryResult<()> {
+        out.push_sql(
+            "SELECT CASE WHEN pk > 0 THEN 'k' ELSE '-' END || '-' || name FROM pragma_table_info(",
+        );
+        out.push_bind_param::<Text, str>(table)?;
+        out.push_sql(") ORDER BY cid");
+        Ok(())
+    }
+
+    /// Whether it is a number shows in the value: texts have quotes.
+    #[cfg(feature = "testing")]
+    fn cell(column: &str, _: bool) -> String {
+        format!("quote({column})")
+    }
+
+    #[cfg(feature = "testing")]
+    fn from(table: &str) -> String {
+        format!("\"{}\"", table.replace('"', "\"\""))
+    }
 }

@@ -1,0 +1,374 @@
+//! Everything together: a state, and what can happen next in it.
+
+use std::sync::Arc;
+
+use stateright::{Model, Property};
+
+use crate::call::{BodyEnd, Step, end_call};
+use crate::caller::{Caller, Phase, Told, Who};
+use crate::database::{Database, Holder, LAST_TICK, RowState, Vanished};
+use crate::mutant::Mutant;
+use crate::policy::Policy;
+use crate::promise;
+
+/// How often each fault and each deed of an operator can happen.
+const CRASHES: u8 = 2;
+const DROPS: u8 = 1;
+const OWN_COMMITS: u8 = 1;
+const PURGES: u8 = 1;
+const BLANKS: u8 = 1;
+
+/// What the model is told to check.
+#[derive(Debug, Clone)]
+pub struct Protocol {
+    policy: Arc<Policy>,
+    mutant: Option<Mutant>,
+    locking: Locking,
+}
+
+/// Whether calls use the lock of their key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Locking {
+    WithLock,
+    UniqueKeyAlone,
+}
+
+/// What has happened of the things that happen a few times at most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Faults {
+    /// Clients that died.
+    pub crashes: u8,
+    /// Calls that were dropped.
+    pub drops: u8,
+    /// Bodies that committed by themselves.
+    pub own_commits: u8,
+    /// Purges that began.
+    pub purges: u8,
+    /// Answers that were blanked.
+    pub blanks: u8,
+}
+
+/// A state.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct State {
+    /// The database.
+    pub database: Database,
+    /// The callers, in the order of [`Who::ALL`].
+    pub callers: [Caller; 3],
+    /// What has gone wrong so far.
+    pub faults: Faults,
+}
+
+impl Default for State {
+    fn default() -> Self {
+        Self {
+            database: Database::default(),
+            callers: [Caller::NEW; 3],
+            faults: Faults::default(),
+        }
+    }
+}
+
+impl State {
+    /// One of the callers.
+    pub fn caller(&self, who: Who) -> &Caller {
+        let [patient, other, retrying] = &self.callers;
+        match who {
+            Who::Patient => patient,
+            Who::Other => other,
+            Who::Retrying => retrying,
+        }
+    }
+
+    pub(crate) fn caller_mut(&mut self, who: Who) -> &mut Caller {
+        let [patient, other, retrying] = &mut self.callers;
+        match who {
+            Who::Patient => patient,
+            Who::Other => other,
+            Who::Retrying => retrying,
+        }
+    }
+
+    /// Whether a transaction that is not this caller's has inserted, changed or deleted the row and is still open.
+    pub(crate) fn is_row_taken(&self, who: Who) -> bool {
+        let by_another = |another: &Who| *another != who && self.caller(*another).own_row().is_some();
+        self.database.is_deleting || self.is_row_vanished() || Who::ALL.iter().any(by_another)
+    }
+
+    fn is_row_vanished(&self) -> bool {
+        let vanished = self.database.vanished.as_ref();
+        vanished.is_some_and(|vanished| vanished.transaction.is_some())
+    }
+
+    /// Whether any open transaction has its own version of the row.
+    fn is_row_changing(&self) -> bool {
+        let by_caller = self.callers.iter().any(|caller| caller.own_row().is_some());
+        by_caller || self.is_row_vanished() || self.database.is_deleting
+    }
+
+    /// The client of a call dies. Its session stays on the server, with all that it holds, until the server notices.
+    fn crash(&mut self, who: Who) {
+        let caller = *self.caller(who);
+        let (transaction, may_commit) = match caller.phase {
+            Phase::Run { transaction, next } if transaction.row.is_some() => {
+                (Some(transaction), next == Step::Commit)
+            }
+            _ => (None, false),
+        };
+        let has_lock = self.database.lock == Some(Holder::Caller(who));
+        if has_lock {
+            self.database.lock = Some(Holder::Vanished);
+        }
+        if has_lock || transaction.is_some() {
+            self.database.vanished = Some(Vanished {
+                transaction,
+                may_commit,
+            });
+        }
+        end_call(self, who, Told::Nothing);
+    }
+
+    /// The server ends a session whose client is gone.
+    fn end_vanished(&mut self) -> Option<Vanished> {
+        if self.database.lock == Some(Holder::Vanished) {
+            self.database.lock = None;
+        }
+        self.database.vanished.take()
+    }
+
+    /// The state in which every transaction that is open now was rolled back.
+    pub(crate) fn abandoned(&self) -> Self {
+        let mut state = self.clone();
+        state.end_vanished();
+        state.database.is_deleting = false;
+        for who in Who::ALL {
+            end_call(&mut state, who, Told::Nothing);
+        }
+        state
+    }
+}
+
+/// One thing that happens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Action {
+    /// A caller calls.
+    Start(Who),
+    /// The next statement of a call.
+    Advance(Who),
+    /// A body ends.
+    EndBody(Who, BodyEnd),
+    /// A call has waited as long as it may.
+    StopWaiting(Who),
+    /// A client dies.
+    Crash(Who),
+    /// A call is dropped: its transaction is rolled back at once.
+    Drop(Who),
+    /// The server rolls back what a dead client left.
+    RollBackVanished,
+    /// The COMMIT of a client that died behind it arrives.
+    CommitVanished,
+    /// Time passes.
+    Tick,
+    /// The purge deletes the row.
+    PurgeDeletes,
+    /// The purge commits.
+    PurgeCommits,
+    /// The purge fails.
+    PurgeFails,
+    /// The answer of an expired row is blanked.
+    Blank,
+}
+
+impl Protocol {
+    /// The protocol of the library.
+    pub fn as_built() -> Self {
+        Self {
+            policy: Arc::default(),
+            mutant: None,
+            locking: Locking::WithLock,
+        }
+    }
+
+    /// The protocol with a mistake in it.
+    pub fn with(mutant: Mutant) -> Self {
+        Self {
+            mutant: Some(mutant),
+            ..Self::as_built()
+        }
+    }
+
+    /// The protocol without the lock of the key, which is only there for the sake of waiting.
+    pub fn without_lock() -> Self {
+        Self {
+            locking: Locking::UniqueKeyAlone,
+            ..Self::as_built()
+        }
+    }
+
+    pub(crate) fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
+    pub(crate) fn mutant(&self) -> Option<Mutant> {
+        self.mutant
+    }
+
+    pub(crate) fn has_lock(&self) -> bool {
+        self.locking == Locking::WithLock
+    }
+
+    /// What can happen without a new call, a fault or time: those who are busy go on.
+    pub(crate) fn goes_on(&self, state: &State, actions: &mut Vec<Action>) {
+        for who in Who::ALL {
+            if self.advance(state, who).is_some() {
+                actions.push(Action::Advance(who));
+            }
+            match state.caller(who).phase {
+                Phase::Wait => actions.push(Action::StopWaiting(who)),
+                Phase::Run {
+                    next: Step::Body, ..
+                } => {
+                    let ends = [BodyEnd::Completes, BodyEnd::Errs];
+                    actions.extend(ends.map(|end| Action::EndBody(who, end)));
+                    if who.may_fail() {
+                        actions.push(Action::EndBody(who, BodyEnd::Fails));
+                    }
+                }
+                _ => {}
+            }
+        }
+        if let Some(vanished) = &state.database.vanished {
+            actions.push(Action::RollBackVanished);
+            if vanished.may_commit {
+                actions.push(Action::CommitVanished);
+            }
+        }
+        if state.database.is_deleting {
+            actions.extend([Action::PurgeCommits, Action::PurgeFails]);
+        }
+    }
+
+    /// What goes wrong with calls.
+    fn goes_wrong(state: &State, actions: &mut Vec<Action>) {
+        let faults = &state.faults;
+        for who in Who::ALL {
+            let caller = state.caller(who);
+            if !caller.is_calling() {
+                continue;
+            }
+            // A second session without a client would hold nothing that this one does not.
+            if faults.crashes < CRASHES && state.database.vanished.is_none() {
+                actions.push(Action::Crash(who));
+            }
+            if faults.drops < DROPS {
+                actions.push(Action::Drop(who));
+            }
+            if let Phase::Run {
+                next: Step::Body, ..
+            } = caller.phase
+                && faults.own_commits < OWN_COMMITS
+            {
+                actions.push(Action::EndBody(who, BodyEnd::CommitsItself));
+            }
+        }
+    }
+
+    /// What time and operators do.
+    fn grows_old(&self, state: &State, actions: &mut Vec<Action>) {
+        let database = &state.database;
+        if database.now < LAST_TICK {
+            actions.push(Action::Tick);
+        }
+        // What another transaction is changing is skipped.
+        let Some(row) = database.row.filter(|_| !state.is_row_changing()) else {
+            return;
+        };
+        let may_go = match self.mutant {
+            Some(Mutant::PurgeAtExpiry) => {
+                row.state != RowState::Pending && row.expires_at <= database.now
+            }
+            Some(Mutant::PurgePending) => row.forget_at <= database.now,
+            _ => row.state != RowState::Pending && row.forget_at <= database.now,
+        };
+        if may_go && state.faults.purges < PURGES {
+            actions.push(Action::PurgeDeletes);
+        }
+        let has_answer = matches!(row.state, RowState::Ended(..));
+        if has_answer && row.expires_at <= database.now && state.faults.blanks < BLANKS {
+            actions.push(Action::Blank);
+        }
+    }
+
+    /// The state after an action.
+    pub(crate) fn after_action(&self, last: &State, action: Action) -> Option<State> {
+        let mut state = last.clone();
+        match action {
+            Action::Start(who) => Self::start(&mut state, who),
+            Action::Advance(who) => return self.advance(last, who),
+            Action::EndBody(who, end) => {
+                state.faults.own_commits += u8::from(end == BodyEnd::CommitsItself);
+                self.end_body(&mut state, who, end);
+            }
+            Action::StopWaiting(who) => Self::stop_waiting(&mut state, who),
+            Action::Crash(who) => {
+                state.faults.crashes += 1;
+                state.crash(who);
+            }
+            Action::Drop(who) => {
+                state.faults.drops += 1;
+                end_call(&mut state, who, Told::Nothing);
+            }
+            Action::RollBackVanished => {
+                state.end_vanished();
+            }
+            Action::CommitVanished => {
+                let transaction = state.end_vanished().and_then(|left| left.transaction);
+                state.database.publish(&transaction?);
+            }
+            Action::Tick => state.database.now += 1,
+            Action::PurgeDeletes => {
+                state.faults.purges += 1;
+                state.database.is_deleting = true;
+            }
+            Action::PurgeCommits => {
+                state.database.is_deleting = false;
+                state.database.row = None;
+            }
+            Action::PurgeFails => state.database.is_deleting = false,
+            Action::Blank => {
+                state.faults.blanks += 1;
+                state.database.row.as_mut()?.state = RowState::Tombstone;
+            }
+        }
+        Some(state)
+    }
+}
+
+impl Model for Protocol {
+    type State = State;
+    type Action = Action;
+
+    fn init_states(&self) -> Vec<State> {
+        vec![State::default()]
+    }
+
+    fn actions(&self, state: &State, actions: &mut Vec<Action>) {
+        for who in Who::ALL {
+            let caller = state.caller(who);
+            if !caller.is_calling() && caller.calls < who.calls() {
+                actions.push(Action::Start(who));
+            }
+        }
+        self.goes_on(state, actions);
+        Self::goes_wrong(state, actions);
+        self.grows_old(state, actions);
+    }
+
+    fn next_state(&self, last: &State, action: Action) -> Option<State> {
+        self.after_action(last, action)
+    }
+
+    fn properties(&self) -> Vec<Property<Self>> {
+        promise::all(self)
+    }
+}

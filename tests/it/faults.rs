@@ -1,0 +1,304 @@
+//! Every boundary of a call x everything that can happen there x every connection: one effect, one record, and a replay, whatever it was.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use idem_diesel::fault::{Armed, Fault, Point, arm};
+use idem_diesel::{Operation, Retention};
+use tokio::sync::Notify;
+
+use crate::backend::{Backend, PgAsync, PgSync, Place, SqliteAsync, SqliteSync, intent, run};
+use crate::shop::{Gate, Script};
+
+/// What happens to a call at a boundary.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Failure {
+    /// The step gives an error.
+    Error,
+    /// The step panics.
+    Panic,
+    /// The future is dropped.
+    Drop,
+    /// The process is killed, by SIGKILL.
+    Kill,
+    /// The server ends the session.
+    Terminate,
+}
+
+const LOCAL: [Failure; 3] = [Failure::Error, Failure::Panic, Failure::Kill];
+const LOCAL_ASYNC: [Failure; 4] = [Failure::Error, Failure::Panic, Failure::Drop, Failure::Kill];
+const REMOTE: [Failure; 4] = [
+    Failure::Error,
+    Failure::Panic,
+    Failure::Kill,
+    Failure::Terminate,
+];
+const REMOTE_ASYNC: [Failure; 5] = [
+    Failure::Error,
+    Failure::Panic,
+    Failure::Drop,
+    Failure::Kill,
+    Failure::Terminate,
+];
+
+/// The cells of all four tests below.
+const PRODUCT: usize =
+    Point::ALL.len() * (LOCAL.len() + LOCAL_ASYNC.len() + REMOTE.len() + REMOTE_ASYNC.len());
+
+const ORDER: i64 = 1;
+
+fn script() -> Script {
+    Script::effect("e").paying(ORDER)
+}
+
+/// An operation of a cell's own, because the hooks are known by operation.
+fn operation(cell: &str) -> Operation {
+    Operation::new(cell.to_owned().leak(), Retention::literal("48h"))
+}
+
+/// Asks `failure` at the first time that a call comes to `point`.
+fn arm_once(
+    operation: &Operation,
+    point: Point,
+    failure: impl Fn() -> Fault + Send + Sync + 'static,
+) -> (Armed, Arc<AtomicBool>) {
+    let reached = Arc::new(AtomicBool::new(false));
+    let seen = Arc::clone(&reached);
+    let armed = arm(operation.name(), move |at| {
+        if at == point && !seen.swap(true, Ordering::SeqCst) {
+            failure()
+        } else {
+            Fault::None
+        }
+    });
+    (armed, reached)
+}
+
+/// One cell: the call fails at the point, is retried on a fresh connection, and the tables are looked at from another.
+async fn cell<B: Backend>(name: &str, point: Point, failure: Failure) {
+    let cell = format!("{name} {point:?} {failure:?}");
+    let place = B::place();
+    place.run("INSERT INTO orders (account_id, amount_cents, status) VALUES (1, 5, 'pending')");
+    let operation = operation(&cell);
+    // A row is only read where there is one: the call that fails is then a retry already.
+    if point == Point::AfterRead {
+        let mut conn = B::connect(&place).await;
+        let first = B::perform(
+            &mut conn,
+            Some(&intent("k")),
+            &operation,
+            &script(),
+            &Gate::open(),
+        )
+        .await;
+        assert!(!first.unwrap().is_replayed(), "{cell}");
+    }
+    if failure == Failure::Kill {
+        kill_a_process(name, &place, &operation, point);
+    } else {
+        fail_here::<B>(&cell, &place, operation, point, failure).await;
+    }
+
+    let mut conn = B::connect(&place).await;
+    let retry = B::perform(
+        &mut conn,
+        Some(&intent("k")),
+        &operation,
+        &script(),
+        &Gate::open(),
+    )
+    .await;
+    let answer = retry.unwrap_or_else(|error| panic!("{cell}: the retry failed: {error:?}"));
+    assert_eq!((place.effects(), place.records()), (1, 1), "{cell}");
+    assert_eq!(
+        place.text("SELECT status FROM orders").as_deref(),
+        Some("paid"),
+        "{cell}"
+    );
+    assert_eq!(
+        place.text("SELECT state FROM api_idempotency").as_deref(),
+        Some("completed"),
+        "{cell}"
+    );
+    let later = B::perform(
+        &mut conn,
+        Some(&intent("k")),
+        &operation,
+        &script(),
+        &Gate::open(),
+    )
+    .await
+    .unwrap();
+    assert!(later.is_replayed(), "{cell}");
+    assert_eq!(later.get(), answer.get(), "{cell}");
+}
+
+/// The failures that happen inside of this process.
+async fn fail_here<B: Backend>(
+    cell: &str,
+    place: &Place,
+    operation: Operation,
+    point: Point,
+    failure: Failure,
+) {
+    let mut conn = B::connect(place).await;
+    let arrived = Arc::new(Notify::new());
+    let (armed, reached) = match failure {
+        Failure::Error => arm_once(&operation, point, || Fault::Error),
+        Failure::Panic => arm_once(&operation, point, || Fault::Panic),
+        Failure::Drop => {
+            let arrived = Arc::clone(&arrived);
+            arm_once(&operation, point, move || {
+                arrived.notify_one();
+                Fault::Hang
+            })
+        }
+        Failure::Terminate => {
+            let session = B::text(&mut conn, "SELECT CAST(pg_backend_pid() AS text)")
+                .await
+                .unwrap();
+            let url = place.url().to_owned();
+            arm_once(&operation, point, move || {
+                tokio::task::block_in_place(|| crate::backend::terminate(&url, &session));
+                Fault::None
+            })
+        }
+        Failure::Kill => unreachable!("a process is killed by its parent"),
+    };
+    let call = tokio::spawn(async move {
+        B::perform(
+            &mut conn,
+            Some(&intent("k")),
+            &operation,
+            &script(),
+            &Gate::open(),
+        )
+        .await
+    });
+    if failure == Failure::Drop {
+        arrived.notified().await;
+        call.abort();
+        assert!(call.await.unwrap_err().is_cancelled(), "{cell}");
+    } else {
+        match call.await {
+            Ok(done) => assert!(
+                done.is_err() || failure == Failure::Terminate,
+                "{cell}: {done:?}"
+            ),
+            Err(panicked) => assert!(panicked.is_panic() && failure == Failure::Panic, "{cell}"),
+        }
+    }
+    drop(armed);
+    assert!(
+        reached.load(Ordering::SeqCst),
+        "{cell}: the call never came there"
+    );
+}
+
+/// The name of the variable that tells the process to be killed what to do.
+const CHILD: &str = "IDEM_FAULT_CHILD";
+
+/// Runs the call in a process of its own, and kills it when it says that it is there.
+fn kill_a_process(name: &str, place: &Place, operation: &Operation, point: Point) {
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args([
+            "faults::the_process_that_is_killed",
+            "--exact",
+            "--nocapture",
+        ])
+        .env(
+            CHILD,
+            format!("{name}\n{}\n{}\n{point:?}", place.url(), operation.name()),
+        )
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let is_there = lines
+        .map_while(Result::ok)
+        .any(|line| line.contains("reached the point"));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(is_there, "{name} {point:?}: the process never came there");
+}
+
+/// Not a test of its own: what [`kill_a_process`] starts. Without its variable there is nothing to do.
+#[test]
+fn the_process_that_is_killed() {
+    let Ok(what) = std::env::var(CHILD) else {
+        return;
+    };
+    let mut what = what.lines();
+    let (name, url) = (what.next().unwrap(), what.next().unwrap());
+    let operation = operation(what.next().unwrap());
+    let point = what.next().unwrap();
+    let point = Point::ALL
+        .into_iter()
+        .find(|at| format!("{at:?}") == point)
+        .unwrap();
+    let _armed = arm_once(&operation, point, || {
+        println!("reached the point");
+        std::io::stdout().flush().unwrap();
+        loop {
+            std::thread::park();
+        }
+    });
+    match name {
+        "sqlite_sync" => run(call_to::<SqliteSync>(url, operation)),
+        "sqlite_async" => run(call_to::<SqliteAsync>(url, operation)),
+        "pg_sync" => run(call_to::<PgSync>(url, operation)),
+        _ => run(call_to::<PgAsync>(url, operation)),
+    }
+}
+
+async fn call_to<B: Backend>(url: &str, operation: Operation) {
+    let mut conn = B::connect_to(url).await;
+    let _ = B::perform(
+        &mut conn,
+        Some(&intent("k")),
+        &operation,
+        &script(),
+        &Gate::open(),
+    )
+    .await;
+}
+
+/// All cells of one connection; how many there were.
+fn walk<B: Backend>(name: &str, failures: &[Failure]) {
+    run(async {
+        let mut cells = 0;
+        for point in Point::ALL {
+            for failure in failures {
+                cell::<B>(name, point, *failure).await;
+                cells += 1;
+            }
+        }
+        println!(
+            "{name}: {cells} of {PRODUCT} cells: {} points x {failures:?}",
+            Point::ALL.len()
+        );
+        assert_eq!(cells, Point::ALL.len() * failures.len());
+    });
+}
+
+#[test]
+fn sqlite_sync() {
+    walk::<SqliteSync>("sqlite_sync", &LOCAL);
+}
+
+#[test]
+fn sqlite_async() {
+    walk::<SqliteAsync>("sqlite_async", &LOCAL_ASYNC);
+}
+
+#[test]
+fn pg_sync() {
+    walk::<PgSync>("pg_sync", &REMOTE);
+}
+
+#[test]
+fn pg_async() {
+    walk::<PgAsync>("pg_async", &REMOTE_ASYNC);
+}
