@@ -79,6 +79,11 @@ pub trait Driver: Send + Sized + 'static {
         false
     }
 
+    /// Whether a statement of the open transaction met a serialization failure, where Diesel keeps that in its account.
+    fn met_conflict(&mut self) -> bool {
+        false
+    }
+
     /// Makes Diesel's account say that no transaction is open.
     fn forget_transactions(&mut self);
 
@@ -141,6 +146,9 @@ pub trait Driver: Send + Sized + 'static {
     ) -> impl Future<Output = QueryResult<Vec<Option<String>>>> + Send
     where
         Q: TextQuery<Self::Dialect>;
+
+    /// Waits for nothing but time.
+    fn pause(time: Duration) -> impl Future<Output = ()> + Send;
 
     /// How long this session waits for another writer, when the backend has such a setting.
     fn patience(&mut self) -> impl Future<Output = QueryResult<Option<Duration>>> + Send;

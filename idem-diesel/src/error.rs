@@ -161,6 +161,23 @@ pub(crate) fn kind_of(error: &DieselError) -> ErrorKind {
     }
 }
 
+/// Whether a conflict with a concurrent transaction stands anywhere in a chain of sources.
+pub(crate) fn is_conflict(error: &(dyn StdError + 'static)) -> bool {
+    let means_conflict =
+        |kind: &ErrorKind| matches!(kind, ErrorKind::Conflict | ErrorKind::Busy { .. });
+    if Error::find(error).is_some_and(|found| means_conflict(found.kind())) {
+        return true;
+    }
+    let mut next = Some(error);
+    while let Some(error) = next {
+        if let Some(found) = error.downcast_ref::<DieselError>() {
+            return means_conflict(&kind_of(found));
+        }
+        next = error.source();
+    }
+    false
+}
+
 /// Whether a database says no more than a text, as it does when a statement took too long.
 pub(crate) fn has_text_alone(error: &Error) -> bool {
     let source = error

@@ -240,28 +240,40 @@ impl<'c, C: IdempotentConnection, A: Answer> Execution<'c, C, A> {
     }
 
     pub(crate) async fn settle<E: From<Error>>(self, result: Result<A, E>) -> Result<A, E> {
+        self.settle_and_look(result).await.0
+    }
+
+    /// Also whether the transaction met a conflict that Diesel knows of, however the body reported it.
+    pub(crate) async fn settle_and_look<E: From<Error>>(
+        self,
+        result: Result<A, E>,
+    ) -> (Result<A, E>, bool) {
         let Self {
-            transaction,
+            mut transaction,
             running,
             after_commit,
             ..
         } = self;
-        match result {
-            Err(error) => {
-                guard::release(transaction).await;
-                Err(error)
-            }
-            Ok(answer) => match to_store(&answer, running.operation()) {
+        let met_conflict = transaction.inner().met_conflict();
+        let settled = async {
+            match result {
                 Err(error) => {
                     guard::release(transaction).await;
-                    Err(error.into())
+                    Err(error)
                 }
-                Ok((stored, answer)) => {
-                    guard::complete(transaction, running, stored, after_commit).await?;
-                    Ok(answer)
-                }
-            },
-        }
+                Ok(answer) => match to_store(&answer, running.operation()) {
+                    Err(error) => {
+                        guard::release(transaction).await;
+                        Err(error.into())
+                    }
+                    Ok((stored, answer)) => {
+                        guard::complete(transaction, running, stored, after_commit).await?;
+                        Ok(answer)
+                    }
+                },
+            }
+        };
+        (settled.await, met_conflict)
     }
 
     /// Ends the execution without an answer: everything is rolled back and the key is free.

@@ -258,6 +258,10 @@ async fn store<C: IdempotentConnection>(
     running: &Running,
     answer: StoredAnswer,
 ) -> Result<(), Error> {
+    // A conflict is never an answer, also where the body took it for one.
+    if transaction.inner().met_conflict() {
+        return Err(ErrorKind::Conflict.into());
+    }
     match transaction.levels_left_open() {
         // A future of Diesel's that the body dropped may have left a flag at which Diesel's COMMIT would stop.
         Levels::AsOpened => transaction.forget_levels_of_the_body(),

@@ -10,8 +10,9 @@ use idem_core::answer::Answer;
 use idem_core::request_hash::Encoder;
 use idem_core::{Intent, Operation, RequestHash};
 
-use crate::connection::{Async, Blocking, FlavoredConnection, run_blocking};
-use crate::error::Error;
+use crate::connection::{Async, Blocking, FlavoredConnection, IdempotentConnection, run_blocking};
+use crate::driver::Driver;
+use crate::error::{Error, is_conflict};
 use crate::execution::{Claimed, Execution, Replay, claim};
 use crate::guard::Request;
 use crate::transition::{EntityKey, StateColumn};
@@ -122,7 +123,7 @@ pub fn fail<R: HandlerResult>(error: Error) -> R {
 pub mod asynchronous {
     use super::{
         Answer, Async, Claimed, EntityKey, Error, Execution, FlavoredConnection, HandlerResult,
-        Intent, Operation, RequestHash, StateColumn, claim,
+        Intent, Operation, RequestHash, Retries, RetryableError, StateColumn, claim,
     };
 
     /// The claim. Its future borrows the connection alone, so that it is `Send` whatever the request is.
@@ -174,13 +175,39 @@ pub mod asynchronous {
     {
         R::from_result(execution.settle(result.into_result()).await)
     }
+
+    /// The end after a refused transition; `None`: it was a conflict, and the body may run again.
+    pub async fn refuse_or_retry<R, C>(
+        execution: Execution<'_, C, R::Answer>,
+        error: Error,
+        retries: &mut Retries,
+    ) -> Option<R>
+    where
+        R: HandlerResult<Error: RetryableError>,
+        C: FlavoredConnection<Async>,
+    {
+        super::refuse_or_retry(execution, error, retries).await
+    }
+
+    /// The end after the body; `None`: it met a conflict, and may run again.
+    pub async fn finish_or_retry<R, C>(
+        execution: Execution<'_, C, R::Answer>,
+        result: R,
+        retries: &mut Retries,
+    ) -> Option<R>
+    where
+        R: HandlerResult<Error: RetryableError>,
+        C: FlavoredConnection<Async>,
+    {
+        super::finish_or_retry(execution, result, retries).await
+    }
 }
 
 /// For `fn`.
 pub mod blocking {
     use super::{
         Answer, Blocking, Claimed, EntityKey, Error, Execution, FlavoredConnection, HandlerResult,
-        Intent, Operation, RequestHash, StateColumn, claim, run_blocking,
+        Intent, Operation, RequestHash, Retries, RetryableError, StateColumn, claim, run_blocking,
     };
 
     /// The claim.
@@ -231,6 +258,92 @@ pub mod blocking {
     {
         R::from_result(run_blocking(execution.settle(result.into_result())))
     }
+
+    /// The end after a refused transition; `None`: it was a conflict, and the body may run again.
+    pub fn refuse_or_retry<R, C>(
+        execution: Execution<'_, C, R::Answer>,
+        error: Error,
+        retries: &mut Retries,
+    ) -> Option<R>
+    where
+        R: HandlerResult<Error: RetryableError>,
+        C: FlavoredConnection<Blocking>,
+    {
+        run_blocking(super::refuse_or_retry(execution, error, retries))
+    }
+
+    /// The end after the body; `None`: it met a conflict, and may run again.
+    pub fn finish_or_retry<R, C>(
+        execution: Execution<'_, C, R::Answer>,
+        result: R,
+        retries: &mut Retries,
+    ) -> Option<R>
+    where
+        R: HandlerResult<Error: RetryableError>,
+        C: FlavoredConnection<Blocking>,
+    {
+        run_blocking(super::finish_or_retry(execution, result, retries))
+    }
+}
+
+/// The error of a handler whose body may run again: a conflict in it is found through `source()`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be the error of a handler with `retries`",
+    label = "a conflict inside of this error cannot be found",
+    note = "`retries` looks for conflicts through `source()`: implement `std::error::Error` for it, without borrowed fields"
+)]
+pub trait RetryableError: std::error::Error + 'static {}
+
+#[diagnostic::do_not_recommend]
+impl<E: std::error::Error + 'static> RetryableError for E {}
+
+/// How often a body may still run again, and after which pauses.
+pub struct Retries(backon::ExponentialBackoff);
+
+impl Retries {
+    /// So many times, after pauses of 5 to 10 ms, twice that, and so on, up to a second.
+    pub fn new(times: usize) -> Self {
+        let pauses = backon::ExponentialBuilder::new()
+            .with_min_delay(std::time::Duration::from_millis(5))
+            .with_max_delay(std::time::Duration::from_secs(1))
+            .with_jitter()
+            .with_max_times(times);
+        Self(backon::BackoffBuilder::build(pauses))
+    }
+}
+
+async fn finish_or_retry<R, C>(
+    execution: Execution<'_, C, R::Answer>,
+    result: R,
+    retries: &mut Retries,
+) -> Option<R>
+where
+    R: HandlerResult<Error: RetryableError>,
+    C: IdempotentConnection,
+{
+    let (result, met_conflict) = execution.settle_and_look(result.into_result()).await;
+    let is_conflict = match &result {
+        Ok(_) => false,
+        Err(error) => met_conflict || is_conflict(error),
+    };
+    if is_conflict && let Some(pause) = retries.0.next() {
+        <C::Inner as Driver>::pause(pause).await;
+        return None;
+    }
+    Some(R::from_result(result))
+}
+
+async fn refuse_or_retry<R, C>(
+    execution: Execution<'_, C, R::Answer>,
+    error: Error,
+    retries: &mut Retries,
+) -> Option<R>
+where
+    R: HandlerResult<Error: RetryableError>,
+    C: IdempotentConnection,
+{
+    let result = R::from_result(Err(error.into()));
+    finish_or_retry(execution, result, retries).await
 }
 
 fn request<R: HandlerResult>(

@@ -96,9 +96,13 @@ pub use idem_macros::StateMachine;
 /// | `ttl = "48h"`, `ttl = PATH` | how long the answer is kept: a literal (`s`, `m`, `h`, `d`, `w`), or a `const` [`Retention`] |
 /// | `short_ttl = "reason"` | why less than 24 h is enough; without it that does not compile |
 /// | `transition(A => B, id = expr)` | the entity `id` goes from `A` to `B` before the body; `A1 \| A2 => B` from one of several |
+/// | `retries = 3` | after a conflict with a concurrent transaction the call starts over, so often at most; what the body takes by value is cloned |
 /// | `policy = PATH` | a `const` [`Policy`]: waiting, late retries, limits |
 /// | `conn = name`, `intent = name` | which parameters these are, where it cannot be seen |
 /// | `crate = path` | where this library is, if it was renamed |
+///
+/// With `retries`, a conflict is looked for in the error and behind it, through `source()`. An error that shows `diesel::result::Error` as itself
+/// (`#[error(transparent)]`) hides it there; one that has it as its source (`#[error("…")]` with `#[from]` or `#[source]`) does not.
 ///
 /// On a parameter: `#[idempotent(skip)]` is not part of the request; `#[idempotent(name = "…")]` is its name in the hash, for
 /// patterns and renamed parameters. One request parameter is hashed as it is, several as a struct with these names.
@@ -148,7 +152,7 @@ pub use transition::{ApplyTransition, EntityKey, StateColumn};
 /// What the macros write; not for use by hand, and free to change.
 #[doc(hidden)]
 pub mod __private {
-    pub use crate::handler::{Fields, asynchronous, blocking, fail, replay};
+    pub use crate::handler::{Fields, Retries, asynchronous, blocking, fail, replay};
     pub use crate::transition::column_holds_state;
     pub use diesel;
     pub use idem_core::state_machine::has_edge;

@@ -8,6 +8,7 @@ pub(crate) const SHORT_TTL: &str = "short_ttl";
 pub(crate) const CONN: &str = "conn";
 pub(crate) const INTENT: &str = "intent";
 pub(crate) const TRANSITION: &str = "transition";
+pub(crate) const RETRIES: &str = "retries";
 pub(crate) const POLICY: &str = "policy";
 pub(crate) const CRATE: &str = "crate";
 
@@ -20,11 +21,11 @@ pub(crate) const NAME: &str = "name";
 
 /// The words of the attribute, in the order in which they are explained.
 pub(crate) const KNOWN: &[&str] = &[
-    SCOPE, TTL, SHORT_TTL, CONN, INTENT, TRANSITION, POLICY, CRATE,
+    SCOPE, TTL, SHORT_TTL, CONN, INTENT, TRANSITION, RETRIES, POLICY, CRATE,
 ];
 
 /// Words whose meaning is fixed and whose code does not exist yet.
-pub(crate) const LATER: &[&str] = &["retries", "pointer", "mode", "lease"];
+pub(crate) const LATER: &[&str] = &["pointer", "mode", "lease"];
 
 /// Words of `Policy`: they change no code, so they are a value that all three layers share.
 pub(crate) const IN_POLICY: &[&str] = &["wait", "late", "isolation", "max_idle", "nested"];
@@ -41,6 +42,7 @@ pub(crate) fn example(word: &str) -> &'static str {
         CONN => "conn = db",
         INTENT => "intent = intent",
         TRANSITION => "transition(OrderStatus::Pending => OrderStatus::Paid, id = cmd.order_id)",
+        RETRIES => "retries = 3",
         POLICY => "policy = PATH_TO_A_CONST_POLICY",
         CRATE => "crate = path::to::idem_diesel",
         SKIP => "#[idempotent(skip)]",

@@ -74,7 +74,7 @@ pub enum OrderStatus {
 pub enum ShopError {
     #[error(transparent)]
     Idempotency(#[from] idem_diesel::Error),
-    #[error(transparent)]
+    #[error("the database refused")]
     Database(#[from] diesel::result::Error),
     #[error("the shop said no")]
     No,

@@ -4,7 +4,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Where statements may stand: `store` and `driver` also as folders.
-const WITH_SQL: [&str; 5] = ["store", "dialect", "driver", "transition", "migrations"];
+const WITH_SQL: [&str; 6] = [
+    "store",
+    "dialect",
+    "driver",
+    "transition",
+    "migrations",
+    "testing",
+];
 
 fn sources(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();

@@ -31,6 +31,13 @@ impl Driver for AsyncPgConnection {
         AnsiTransactionManager::is_broken_transaction_manager(self)
     }
 
+    /// diesel-async notes a serialization failure, and nothing else, here; sync Diesel every error, so there it tells nothing.
+    fn met_conflict(&mut self) -> bool {
+        let state = self.status().transaction_state();
+        let open = state.ok().and_then(|state| state.in_transaction.as_ref());
+        open.is_some_and(|open| open.requires_rollback_maybe_up_to_top_level)
+    }
+
     fn forget_transactions(&mut self) {
         // Not only the depth: a drop inside Diesel's own SAVEPOINT or COMMIT leaves a private flag set beside it.
         *self.transaction_state() = AnsiTransactionManager::default();
@@ -80,6 +87,10 @@ impl Driver for AsyncPgConnection {
         Q: TextQuery<Self::Dialect>,
     {
         RunQueryDsl::load(Texts(query), self).await
+    }
+
+    async fn pause(time: Duration) {
+        tokio::time::sleep(time).await;
     }
 
     async fn patience(&mut self) -> QueryResult<Option<Duration>> {

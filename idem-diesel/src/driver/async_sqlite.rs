@@ -77,6 +77,10 @@ impl Driver for Connection {
         RunQueryDsl::load(Texts(query), self).await
     }
 
+    async fn pause(time: Duration) {
+        tokio::time::sleep(time).await;
+    }
+
     async fn patience(&mut self) -> QueryResult<Option<Duration>> {
         self.spawn_blocking(sqlite::patience).await
     }

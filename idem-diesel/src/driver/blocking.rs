@@ -86,6 +86,10 @@ macro_rules! blocking_driver {
                 std::future::ready(Texts(query).load(self))
             }
 
+            async fn pause(time: Duration) {
+                std::thread::sleep(time);
+            }
+
             async fn patience(&mut self) -> QueryResult<Option<Duration>> {
                 $patience(self)
             }

@@ -193,7 +193,10 @@ where
 
 /// Polls all futures in turn until all are done.
 async fn all<F: Future>(futures: Vec<F>) -> Vec<F::Output> {
-    let mut futures: Vec<_> = futures.into_iter().map(|future| (Box::pin(future), None)).collect();
+    let mut futures: Vec<_> = futures
+        .into_iter()
+        .map(|future| (Box::pin(future), None))
+        .collect();
     std::future::poll_fn(|context| {
         for (future, output) in &mut futures {
             if output.is_none() {
@@ -209,7 +212,10 @@ async fn all<F: Future>(futures: Vec<F>) -> Vec<F::Output> {
         }
     })
     .await;
-    futures.into_iter().filter_map(|(_, output)| output).collect()
+    futures
+        .into_iter()
+        .filter_map(|(_, output)| output)
+        .collect()
 }
 
 /// Polls a future at most `polls` times, then drops it. `None`: it was dropped before it was done.

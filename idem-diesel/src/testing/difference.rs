@@ -179,7 +179,10 @@ impl TableChange {
 }
 
 /// Rows that were there before and after under one primary key, apart from the others.
-#[expect(clippy::type_complexity, reason = "three lists with names where it is called")]
+#[expect(
+    clippy::type_complexity,
+    reason = "three lists with names where it is called"
+)]
 fn pair<'r>(
     removed: Vec<&'r Row>,
     added: Vec<&'r Row>,
@@ -291,9 +294,7 @@ impl Decimal {
 
     fn minus(self, other: Self) -> Option<Self> {
         let scale = self.scale.max(other.scale);
-        let digits = self
-            .at(scale)?
-            .checked_sub(other.at(scale)?)?;
+        let digits = self.at(scale)?.checked_sub(other.at(scale)?)?;
         Some(Self { digits, scale }.shortest())
     }
 

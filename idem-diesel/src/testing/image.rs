@@ -194,10 +194,7 @@ fn parse(line: &str) -> Option<(usize, Row)> {
 }
 
 /// The rows of `before` and `after` that the other has not, each as often as it is there in excess.
-pub(super) fn excess<'r>(
-    before: &'r [Row],
-    after: &'r [Row],
-) -> (Vec<&'r Row>, Vec<&'r Row>) {
+pub(super) fn excess<'r>(before: &'r [Row], after: &'r [Row]) -> (Vec<&'r Row>, Vec<&'r Row>) {
     let mut counts: BTreeMap<&Row, i64> = BTreeMap::new();
     for row in after {
         *counts.entry(row).or_default() += 1;

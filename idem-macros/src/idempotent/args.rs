@@ -5,7 +5,7 @@ use quote::ToTokens;
 use syn::ext::IdentExt;
 use syn::parse::discouraged::Speculative as _;
 use syn::parse::{ParseStream, Parser};
-use syn::{Expr, ExprLit, ExprPath, Ident, Lit, LitStr, Path, Token, token};
+use syn::{Expr, ExprLit, ExprPath, Ident, Lit, LitInt, LitStr, Path, Token, token};
 
 /// A comma-separated list of words.
 pub(super) struct Args {
@@ -112,6 +112,16 @@ impl Word {
                 lit: Lit::Str(text),
                 ..
             }) => Some(text),
+            _ => None,
+        }
+    }
+
+    pub(super) fn number(&self) -> Option<&LitInt> {
+        match self.expression()? {
+            Expr::Lit(ExprLit {
+                lit: Lit::Int(number),
+                ..
+            }) => Some(number),
             _ => None,
         }
     }

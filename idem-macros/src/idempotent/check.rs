@@ -5,6 +5,7 @@
 mod attribute;
 mod function;
 mod request;
+mod retries;
 mod roles;
 mod transition;
 
@@ -13,9 +14,10 @@ use quote::ToTokens;
 use syn::ext::IdentExt;
 use syn::{FnArg, Ident, Pat, PatIdent, Signature};
 
+use self::retries::Times;
 use self::roles::Roles;
 use super::args::{Args, Word};
-use super::operation::{Operation, Parts, Transition};
+use super::operation::{Operation, Parts, Retries, Transition};
 use super::signature::{self, Body, Function};
 use crate::ctxt::Ctxt;
 use crate::{fallback, paths, words};
@@ -32,6 +34,7 @@ pub(super) fn check(args: &Args, function: &Function, ctxt: &Ctxt) -> Option<Ope
     let policy = attribute::constant(words::POLICY, args, sig, ctxt);
     let krate = attribute::constant(words::CRATE, args, sig, ctxt);
     let transition = transition::transition(args, sig, ctxt);
+    let times = retries::times(args, ctxt);
     let shape = function::shape(function, ctxt);
 
     let parameters = function.parameters();
@@ -46,6 +49,14 @@ pub(super) fn check(args: &Args, function: &Function, ctxt: &Ctxt) -> Option<Ope
 
     let (output, body) = shape?;
     let (connection, intent, requests) = (connection?, intent?, requests?);
+    let retries = match times {
+        Times::Once => None,
+        Times::Wrong => return None,
+        Times::Again(times) => Some(Retries {
+            times,
+            owned: retries::owned(&roles.others, &requests, &uses, ctxt)?,
+        }),
+    };
     let mut renamed = requests.renamed;
     renamed.extend([connection.place, intent.place].into_iter().flatten());
     let parts = Parts {
@@ -54,6 +65,7 @@ pub(super) fn check(args: &Args, function: &Function, ctxt: &Ctxt) -> Option<Ope
         ttl: ttl?,
         policy: policy?,
         transition: transition?,
+        retries,
         attrs: function.attrs.clone(),
         vis: function.vis.clone(),
         sig: emitted(sig, renamed),

@@ -8,7 +8,9 @@ use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::Path;
 
-use super::operation::{Intent, Operation, Parts, Request, Transition, Ttl, Visible};
+use super::operation::{
+    Intent, Operation, Owned, Parts, Request, Retries, Transition, Ttl, Visible,
+};
 use super::placement::{applied, call, first_span, last_span, mixed_at};
 use super::signature::{self, IntentForm};
 
@@ -33,16 +35,22 @@ pub(super) fn expand(operation: &Operation) -> TokenStream {
     let names = names(parts);
     let body = body(parts);
     let finish = finish(parts);
-    let inside = quote_spanned! {Span::mixed_site()=>
-        #(#inner_attrs)*
-        use #krate as __idem;
-        #constants
+    let clones = clones(parts);
+    let call = quote_spanned! {Span::mixed_site()=>
         #begin
+        #clones
         #(#patterns)*
         #transition
         #names
         #body
         #finish
+    };
+    let call = repeated(parts, call);
+    let inside = quote_spanned! {Span::mixed_site()=>
+        #(#inner_attrs)*
+        use #krate as __idem;
+        #constants
+        #call
     };
     let mut block = Group::new(parts.block.delimiter(), inside);
     block.set_span(parts.block.span());
@@ -290,15 +298,78 @@ fn step(transition: &Transition, parts: &Parts) -> TokenStream {
     let arguments = quote_spanned!(Span::mixed_site()=> &mut execution, #to, &[#(#from),*], #id);
     let apply = applied(mode.function("transition"), arguments, to);
     let apply = mode.awaited(apply, to);
-    let refused = quote_spanned!(Span::mixed_site()=> execution, error);
-    let refuse = call(&mode.function("refuse"), &types(parts), refused, output);
+    let refused = ending_with(parts, "error");
+    let refuse = call(
+        &ending(mode, parts, "refuse"),
+        &types(parts),
+        refused,
+        output,
+    );
     let refuse = mode.awaited(refuse, output);
+    let leave = leave(parts, &refuse);
     quote_spanned! {Span::mixed_site()=>
         let moved = #apply;
         if let ::core::result::Result::Err(error) = moved {
-            return #refuse;
+            #leave
         }
     }
+}
+
+/// `finish`, or `finish_or_retry`.
+fn ending(mode: Mode, parts: &Parts, name: &str) -> TokenStream {
+    match parts.retries {
+        Some(_) => mode.function(&format!("{name}_or_retry")),
+        None => mode.function(name),
+    }
+}
+
+/// The execution, what it ends with, and how often the body may still run again.
+fn ending_with(parts: &Parts, end: &str) -> TokenStream {
+    let end = Ident::new(end, Span::mixed_site());
+    let retries = parts.retries.as_ref();
+    let retries = retries.map(|_| quote_spanned!(Span::mixed_site()=> , &mut retries));
+    quote_spanned!(Span::mixed_site()=> execution, #end #retries)
+}
+
+/// Returns what `ended` gives, unless the body may run again and has to.
+fn leave(parts: &Parts, ended: &TokenStream) -> TokenStream {
+    if parts.retries.is_none() {
+        return quote_spanned!(Span::mixed_site()=> return #ended;);
+    }
+    quote_spanned! {Span::mixed_site()=>
+        match #ended {
+            ::core::option::Option::Some(result) => return result,
+            ::core::option::Option::None => continue,
+        }
+    }
+}
+
+/// The call in a loop, if the body may run again. Each run is a call from its very beginning, on a new snapshot.
+fn repeated(parts: &Parts, call: TokenStream) -> TokenStream {
+    let Some(Retries { times, owned }) = &parts.retries else {
+        return call;
+    };
+    // What the signature calls `mut` is only changed in the clones.
+    let touched = owned.iter().filter(|owned| owned.mutability.is_some());
+    let touched = touched.map(
+        |Owned { name, cfg, .. }| quote_spanned!(Span::mixed_site()=> #(#cfg)* let _ = &mut #name;),
+    );
+    quote_spanned! {Span::mixed_site()=>
+        let mut retries = __idem::__private::Retries::new(#times);
+        #(#touched)*
+        loop {
+            #call
+        }
+    }
+}
+
+/// What this run of the body may keep, so that the next one has it, too.
+fn clones(parts: &Parts) -> Option<TokenStream> {
+    let clones = parts.retries.as_ref()?.owned.iter();
+    let clones = clones.map(|Owned { name, mutability, cfg }| {
+        quote_spanned!(Span::mixed_site()=> #(#cfg)* let #mutability #name = ::core::clone::Clone::clone(&#name);)
+    });
+    Some(quote!(#(#clones)*))
 }
 
 /// What the body calls its connection and its intent.
@@ -313,7 +384,7 @@ fn names(parts: &Parts) -> TokenStream {
     };
     let (bound_intent, keep) = bound_intent(intent);
     // An owned parameter ends where the body's own begins.
-    let release = is_owned(intent).then(|| {
+    let release = (is_owned(intent) && parts.retries.is_none()).then(|| {
         let name = &intent.name;
         quote_spanned!(Span::mixed_site()=> ::core::mem::drop(#name);)
     });
@@ -359,14 +430,19 @@ fn is_owned(intent: &Intent) -> bool {
 /// The body in a closure or an async block of its own, which `return` and `?` leave.
 fn body(parts: &Parts) -> TokenStream {
     let Parts { output, block, .. } = parts;
+    // A run that may be followed by another leaves the receiver where it is.
+    let moves = parts
+        .retries
+        .is_none()
+        .then(|| quote_spanned!(Span::mixed_site()=> move));
     if parts.sig.asyncness.is_none() {
         return quote_spanned! {Span::mixed_site()=>
-            let result: #output = (move || -> #output #block)();
+            let result: #output = (#moves || -> #output #block)();
         };
     }
     // The early return that never happens tells the block its type, so that `?` and `Ok(…)` are inferred from it.
     quote_spanned! {Span::mixed_site()=>
-        let result: #output = async move {
+        let result: #output = async #moves {
             if let ::core::option::Option::Some(result) = ::core::option::Option::None::<#output> {
                 return result;
             }
@@ -379,9 +455,22 @@ fn body(parts: &Parts) -> TokenStream {
 fn finish(parts: &Parts) -> TokenStream {
     let output = &parts.output;
     let mode = Mode::of(parts);
-    let arguments = quote_spanned!(Span::mixed_site()=> execution, result);
-    let finish = call(&mode.function("finish"), &types(parts), arguments, output);
-    mode.awaited(finish, output)
+    let arguments = ending_with(parts, "result");
+    let finish = call(
+        &ending(mode, parts, "finish"),
+        &types(parts),
+        arguments,
+        output,
+    );
+    let finish = mode.awaited(finish, output);
+    match parts.retries {
+        Some(_) => quote_spanned! {Span::mixed_site()=>
+            if let ::core::option::Option::Some(result) = #finish {
+                return result;
+            }
+        },
+        None => finish,
+    }
 }
 
 /// The last segment: the name of a variant, or of the enum.

@@ -1,7 +1,7 @@
 //! An annotated function that has passed every rule, ready to be expanded.
 
 use proc_macro2::{Group, TokenStream};
-use syn::{Attribute, Expr, Ident, LitStr, Pat, Path, Signature, Token, Type, Visibility};
+use syn::{Attribute, Expr, Ident, LitInt, LitStr, Pat, Path, Signature, Token, Type, Visibility};
 
 use super::check::Checked;
 use super::signature::IntentForm;
@@ -25,6 +25,7 @@ pub(super) struct Parts {
     pub(super) ttl: Ttl,
     pub(super) policy: Option<Path>,
     pub(super) transition: Option<Transition>,
+    pub(super) retries: Option<Retries>,
 
     pub(super) attrs: Vec<Attribute>,
     pub(super) vis: Visibility,
@@ -46,6 +47,19 @@ pub(super) enum Ttl {
         path: Path,
         at_least_a_day: bool,
     },
+}
+
+/// How often the body may run again after a conflict, and what each run takes with it.
+pub(super) struct Retries {
+    pub(super) times: LitInt,
+    pub(super) owned: Vec<Owned>,
+}
+
+/// A parameter that a run of the body may keep, so that the next run needs a clone.
+pub(super) struct Owned {
+    pub(super) name: Ident,
+    pub(super) mutability: Option<Token![mut]>,
+    pub(super) cfg: Vec<Attribute>,
 }
 
 pub(super) struct Transition {

@@ -20,6 +20,12 @@ pub(super) struct ParameterWords {
     name: Option<LitStr>,
 }
 
+impl ParameterWords {
+    pub(super) fn is_skipped(&self) -> bool {
+        self.skip.is_some()
+    }
+}
+
 pub(super) struct Requests {
     pub(super) found: Vec<Request>,
     pub(super) renamed: Vec<Renamed>,
