@@ -7,6 +7,7 @@ use idem_core::{BoundIntent, ErrorKind, Intent, Operation, RequestHash, Transiti
 
 use crate::after_commit::AfterCommit;
 use crate::connection::{Flavor, IdempotentConnection, Run};
+use crate::driver::Driver;
 use crate::error::Error;
 use crate::fault::{Point, reach};
 use crate::guard::{self, Begun, Request, Running};
