@@ -303,3 +303,67 @@ fn a_receiver_and_a_busy_database_are_no_obstacle() {
     );
     assert_eq!((place.effects(), place.records()), (1, 1));
 }
+
+/// Case A5: two handlers that claim two keys in opposite order. One of them is the victim of a deadlock, and starts over.
+#[test]
+fn case_a5_nested_claims_in_opposite_order() {
+    use idem_diesel::{Nested, Operation, Retention};
+    use tokio::sync::Barrier;
+
+    const INNER: Operation = Operation::new("tests.inner", Retention::literal("48h"))
+        .with_policy(Policy::new().nested(Nested::Join));
+
+    #[idempotent(scope = "tests.inner", ttl = "48h", retries = 5)]
+    async fn outer(
+        db: &mut diesel_async::AsyncPgConnection,
+        intent: &Intent,
+        #[idempotent(skip)] inner: &str,
+        #[idempotent(skip)] meeting: &Barrier,
+        #[idempotent(skip)] runs: &AtomicUsize,
+    ) -> Result<Outcome<i32>, Error> {
+        db.batch_execute("INSERT INTO effects VALUES ('e')").await?;
+        if runs.fetch_add(1, Ordering::SeqCst) == 0 {
+            // Both hold their first key before either asks for its second.
+            meeting.wait().await;
+        }
+        let key = crate::backend::intent(inner);
+        let body = async |db: &mut diesel_async::AsyncPgConnection,
+                          _: &idem_diesel::BoundIntent| {
+            db.batch_execute("INSERT INTO effects VALUES ('e')").await?;
+            Ok::<i32, Error>(1)
+        };
+        idem_diesel::idempotent(db, &key, &INNER, &(), body).await?;
+        Ok(1.into())
+    }
+
+    run(async {
+        let place = std::sync::Arc::new(PgAsync::place());
+        let meeting = std::sync::Arc::new(Barrier::new(2));
+        let start = |mine: &'static str, other: &'static str| {
+            let (place, meeting) = (
+                std::sync::Arc::clone(&place),
+                std::sync::Arc::clone(&meeting),
+            );
+            tokio::spawn(async move {
+                let mut db = PgAsync::connect(&place).await;
+                let runs = AtomicUsize::new(0);
+                let done = outer(&mut db, &intent(mine), other, &meeting, &runs).await;
+                (done, runs.into_inner())
+            })
+        };
+        let (a, b) = (start("a", "b"), start("b", "a"));
+        let ((a, a_runs), (b, b_runs)) = (a.await.unwrap(), b.await.unwrap());
+        // Who comes second finds the key that the other one's inner call has claimed meanwhile.
+        let outcomes = [a.unwrap().is_replayed(), b.unwrap().is_replayed()];
+        assert_eq!(
+            outcomes.iter().filter(|is_replayed| **is_replayed).count(),
+            1
+        );
+        assert_eq!(
+            a_runs + b_runs,
+            2,
+            "the victim replays, so its body does not run again"
+        );
+        assert_eq!((place.effects(), place.records()), (2, 2));
+    });
+}
