@@ -11,6 +11,7 @@ mod backend;
 mod calls;
 mod drops;
 mod faults;
+mod histories;
 mod lifetimes;
 mod misuse;
 mod pools;

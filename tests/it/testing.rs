@@ -123,7 +123,7 @@ macro_rules! handlers {
                         check!([$($asyncness)?], check, create_order)
                     }
                     Handler::Forgotten => check!([$($asyncness)?], orders(), forgotten),
-                    Handler::ForgottenUpsert => check!([$($asyncness)?], effects(), forgotten_upsert),
+                    Handler::ForgottenUpsert => check!([$($asyncness)?], effects().ignoring(["name"]), forgotten_upsert),
                     Handler::SecondConnection => {
                         let url = place.url().to_owned();
                         let check = effects().request(move |_| url.clone());
@@ -293,7 +293,7 @@ macro_rules! handlers {
             }
 
             $($asyncness)? fn fails(db: &mut Conn, _: &Intent, _: &CreateOrder) -> QueryResult<i64> {
-                number(db, "SELECT a FROM nothing") $($wait)*
+                number(db, "SELECT a FROM no_table") $($wait)*
             }
         }
     };
@@ -402,18 +402,12 @@ fn a_forgotten_attribute_is_reported() {
 
 #[test]
 fn a_forgotten_attribute_is_reported_also_where_it_does_no_harm() {
-    for found in found(Handler::ForgottenUpsert) {
-        // The names of the rows are the keys, so that only one comparison is left: `ignoring` would be the next step.
-        let text = found.unwrap_err().to_string();
-        assert!(
-            text.starts_with("the first call changed `effects.name`: a new row has 'testing-"),
-            "{text}"
-        );
-        assert!(
-            text.ends_with("hint: columns that differ in every run are named with `ignoring`"),
-            "{text}"
-        );
-    }
+    broken(
+        Handler::ForgottenUpsert,
+        Scenario::SecondCall,
+        "the second call was not replayed\n\
+         hint: nothing is recorded under the key: is the handler marked `#[idempotent]`, or does it call `begin`?",
+    );
 }
 
 #[test]
@@ -422,6 +416,10 @@ fn columns_that_differ_in_every_run_are_ignored_by_name() {
         let text = found.unwrap_err().to_string();
         assert!(
             text.starts_with("the first call changed `effects.name`: a new row has 'testing-"),
+            "{text}"
+        );
+        assert!(
+            text.ends_with("\nhint: columns that differ in every run are named with `ignoring`"),
             "{text}"
         );
     }
@@ -524,11 +522,14 @@ fn a_check_of_the_wrong_tables_is_no_check() {
 fn a_handler_that_fails_is_reported_with_its_error() {
     let texts = found(Handler::Fails).map(|found| found.unwrap_err().to_string());
     let [sqlite_sync, sqlite_async, pg_sync, pg_async] = texts;
-    assert_eq!(sqlite_sync, "the first call failed: no such table: nothing");
+    assert_eq!(
+        sqlite_sync,
+        "the first call failed: no such table: no_table"
+    );
     assert_eq!(sqlite_async, sqlite_sync);
     assert_eq!(
         pg_sync,
-        "the first call failed: relation \"nothing\" does not exist"
+        "the first call failed: relation \"no_table\" does not exist"
     );
     assert_eq!(pg_async, pg_sync);
 }

@@ -138,6 +138,37 @@ on_every_backend! {
         assert_eq!((place.effects(), gate.entered()), (1, 1));
     }
 
+    async fn one_deadline_covers_winners_that_fail_one_after_the_other<B: Backend>() {
+        const WAIT: Duration = Duration::from_millis(600);
+        let place = B::place();
+        let (first_gate, second_gate) = (Arc::new(Gate::closed()), Arc::new(Gate::closed()));
+        let failing = Script::effect("e").ending(Ending::Error);
+        let first = start::<B>(&place, PERFORM, failing.clone(), &first_gate).await;
+        first_gate.wait_until_entered();
+        // The next winner is in the queue before the one that counts its time.
+        let second = start::<B>(&place, PERFORM, failing, &second_gate).await;
+        wait_until_somebody_waits(&place);
+        let started = Instant::now();
+        let brief = PERFORM.with_policy(Policy::new().wait(Some(WAIT)));
+        let third = start::<B>(&place, brief, Script::effect("e"), &Arc::new(Gate::open())).await;
+        first_gate.release();
+        assert!(matches!(first.await.unwrap(), Err(ShopError::No)));
+        if B::is_postgres() {
+            second_gate.wait_until_entered();
+            // The second winner holds the key for as long as the test likes; the third call has its answer all the same.
+            let refused = third.await.unwrap().unwrap_err();
+            assert_turned_away::<B>(refused.kind().unwrap());
+            assert!(started.elapsed() >= WAIT);
+            second_gate.release();
+            assert!(matches!(second.await.unwrap(), Err(ShopError::No)));
+        } else {
+            // SQLite has no queue: either of the two may be next. Both end.
+            second_gate.release();
+            let _ = (second.await.unwrap(), third.await.unwrap());
+        }
+        assert!(place.effects() <= 1);
+    }
+
     async fn the_sessions_own_timeouts_are_back_before_the_body_runs<B: Backend>() {
         let (set, get) = if B::is_postgres() {
             ("SET lock_timeout = '12345ms'", "SELECT current_setting('lock_timeout')")
