@@ -197,6 +197,31 @@ fn owned_intent() {
 }
 
 #[test]
+fn retries_in_a_loop_with_clones() {
+    golden(
+        "retries_in_a_loop_with_clones",
+        quote!(
+            scope = "orders.pay",
+            ttl = "48h",
+            retries = 3,
+            transition(OrderStatus::Pending => OrderStatus::Paid, id = cmd.order_id)
+        ),
+        quote! {
+            async fn pay(
+                &mut self,
+                db: &mut AsyncPgConnection,
+                intent: Intent,
+                mut cmd: PayOrder,
+                #[idempotent(name = "line")] Line { id, .. }: Line,
+                #[idempotent(skip)] clock: &Clock,
+            ) -> QueryResult<()> {
+                self.serve(db, intent, cmd, id, clock).await
+            }
+        },
+    );
+}
+
+#[test]
 fn several_states_and_a_renamed_library() {
     golden(
         "several_states_and_a_renamed_library",

@@ -68,7 +68,7 @@ impl DerefMut for Guard<'_> {
     }
 }
 
-idem_diesel::idempotent_connection!(Guard<'_> => SqliteConnection, Blocking);
+idem_diesel::idempotent_connection!(Guard<'_> => SqliteConnection);
 
 #[idempotent(scope = "guard", ttl = "48h")]
 fn guard(db: &mut Guard<'_>, intent: &Intent) -> Result<usize, Box<dyn Error + Send + Sync>> {

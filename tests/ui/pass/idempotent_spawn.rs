@@ -65,7 +65,7 @@ impl DerefMut for Guard<'_> {
     }
 }
 
-idem_diesel::idempotent_connection!(Guard<'_> => Sqlite, Async);
+idem_diesel::idempotent_connection!(Guard<'_> => Sqlite);
 
 #[idempotent(scope = "guard", ttl = "48h")]
 async fn guard(db: &mut Guard<'_>, intent: &Intent, cmd: &PayOrder) -> QueryResult<i64> {

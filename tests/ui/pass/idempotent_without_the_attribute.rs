@@ -635,7 +635,7 @@ impl DerefMut for Guard<'_> {
     }
 }
 
-idem_diesel::idempotent_connection!(Guard<'_> => SqliteConnection, Blocking);
+idem_diesel::idempotent_connection!(Guard<'_> => SqliteConnection);
 
 fn guard(db: &mut Guard<'_>, intent: &Intent) -> Result<usize, Box<dyn Error + Send + Sync>> {
     Ok(sql_query("SELECT 1").execute(&mut **db)?)
@@ -1177,6 +1177,78 @@ pub(crate) fn main() {
 }
 }
 
+mod retries {
+//! `retries` with everything that a run of the body may keep.
+#![forbid(unsafe_code)]
+#![deny(warnings, clippy::pedantic)]
+
+use diesel::{QueryResult, RunQueryDsl, SqliteConnection};
+use diesel_async::AsyncPgConnection;
+use idem_diesel::{Error, IdempotencyKey, Intent, Outcome, RequestHash, Tenant, idempotent};
+
+#[derive(Clone, RequestHash)]
+struct Line {
+    id: i64,
+    name: String,
+}
+
+struct Desk {
+    served: Vec<String>,
+}
+
+impl Desk {
+    fn serve(
+        &mut self,
+        db: &mut SqliteConnection,
+        intent: Intent,
+        mut first: Line,
+        Line { id, name }: Line,
+        mark: String,
+    ) -> Result<Outcome<String>, Error> {
+        diesel::sql_query("SELECT 1").execute(db)?;
+        first.name.push_str(&name);
+        self.served.push(first.name);
+        drop(intent);
+        Ok(format!("{id}{mark}").into())
+    }
+
+    async fn close(
+        &mut self,
+        db: &mut AsyncPgConnection,
+        intent: Option<Intent>,
+        cmd: Line,
+    ) -> QueryResult<usize> {
+        let _ = cmd.id;
+        self.served.push(cmd.name);
+        diesel_async::RunQueryDsl::execute(diesel::sql_query("SELECT 1"), db).await
+    }
+}
+
+pub(crate) fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut db = <SqliteConnection as diesel::Connection>::establish(":memory:")?;
+    idem_diesel::ensure_schema(&mut db)?;
+    let mut desk = Desk { served: Vec::new() };
+    let _ = Desk::close;
+    let intent = Intent::new(Tenant::shared("acme")?, IdempotencyKey::new("k")?);
+    let line = |id, name: &str| Line {
+        id,
+        name: name.to_owned(),
+    };
+    for _ in 0..2 {
+        let answer = desk.serve(
+            &mut db,
+            intent.clone(),
+            line(1, "a"),
+            line(2, "b"),
+            "!".to_owned(),
+        )?;
+        assert_eq!(answer.get(), "2!");
+    }
+    assert_eq!(desk.served, ["ab"]);
+    Ok(())
+}
+}
+
 mod spawn {
 //! The future is `Send` when the body's is, generic or not, and can be spawned with borrowed arguments.
 
@@ -1241,7 +1313,7 @@ impl DerefMut for Guard<'_> {
     }
 }
 
-idem_diesel::idempotent_connection!(Guard<'_> => Sqlite, Async);
+idem_diesel::idempotent_connection!(Guard<'_> => Sqlite);
 
 async fn guard(db: &mut Guard<'_>, intent: &Intent, cmd: &PayOrder) -> QueryResult<i64> {
     sql_query("SELECT 1").execute(&mut **db).await?;
@@ -1472,6 +1544,7 @@ fn main() {
     no_implicit_prelude::main();
     patterns::main();
     renamed_crate::main();
+    retries::main();
     spawn::main();
     transition::main();
     words::main();
