@@ -74,6 +74,9 @@ pub trait Dialect: Backend {
     /// Takes the lock of a key if nobody holds it, and says whether it did. True where no lock is needed.
     #[doc(hidden)]
     fn push_try_lock<'b>(out: &mut AstPass<'_, 'b, Self>, lock: &'b i64) -> QueryResult<()>;
+    /// Whether a pending row was written by the transaction that reads it; absent where that cannot be known, or does not matter.
+    #[doc(hidden)]
+    const IS_OWN_CLAIM: &'static str;
     /// What a statement that wins a key ends with, so that the session's own bounds are back before the body.
     #[doc(hidden)]
     const AFTER_CLAIM: &'static str;

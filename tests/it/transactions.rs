@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use idem_diesel::{ErrorKind, Isolation, Nested, Operation, Policy, begin, idempotent_sync};
 
-use crate::backend::{Backend, PERFORM, Place, SqliteSync, intent, kind, on_every_backend};
+use crate::backend::{
+    Backend, PERFORM, PgAsync, Place, SqliteSync, intent, kind, on_every_backend,
+};
 use crate::shop::{Ending, Gate, Script, ShopError};
 use crate::waiting::{start, wait_until_somebody_waits};
 
@@ -225,6 +227,40 @@ fn sqlite() -> (Place, diesel::SqliteConnection) {
     let place = SqliteSync::place();
     let db = diesel::SqliteConnection::establish(place.url()).unwrap();
     (place, db)
+}
+
+/// A claim that was committed without an answer is nobody's reentrance, also seen from inside a transaction.
+#[test]
+fn an_orphan_is_an_orphan_inside_the_callers_transaction_too() {
+    crate::backend::run(async {
+        let place = PgAsync::place();
+        let mut conn = PgAsync::connect(&place).await;
+        let gate = Gate::open();
+        let script = Script::effect("e");
+        PgAsync::perform(&mut conn, Some(&intent("k")), &JOINED, &script, &gate)
+            .await
+            .unwrap();
+        place.run(
+            "UPDATE api_idempotency SET state = 'pending', response_body = NULL, codec = NULL",
+        );
+        PgAsync::begin(&mut conn).await.unwrap();
+        let refused =
+            PgAsync::perform(&mut conn, Some(&intent("k")), &JOINED, &script, &gate).await;
+        assert_eq!(kind(refused), ErrorKind::Orphaned);
+        PgAsync::rollback(&mut conn).await.unwrap();
+
+        // The claim of a body around this one is its own, also behind a savepoint.
+        let body = async |db: &mut diesel_async::AsyncPgConnection,
+                          _: &idem_diesel::BoundIntent| {
+            let inner = async |_: &mut diesel_async::AsyncPgConnection,
+                               _: &idem_diesel::BoundIntent| {
+                Ok::<_, ShopError>(1)
+            };
+            idem_diesel::idempotent(db, &intent("r"), &JOINED, &1, inner).await
+        };
+        let refused = idem_diesel::idempotent(&mut conn, &intent("r"), &JOINED, &1, body).await;
+        assert_eq!(kind(refused), ErrorKind::Reentrant);
+    });
 }
 
 #[test]

@@ -91,6 +91,11 @@ impl Dialect for Pg {
         "privilege DELETE",
     ];
     const TABLE_EXISTS: &'static str = "SELECT CAST(to_regclass('api_idempotency') AS text)";
+    /// A transaction holds the lock of its own id, and of those of its savepoints, until it ends.
+    const IS_OWN_CLAIM: &'static str = "\
+        CASE WHEN state = 'pending' THEN EXISTS (\
+            SELECT 1 FROM pg_locks WHERE locktype = 'transactionid' AND pid = pg_backend_pid() \
+                AND transactionid = api_idempotency.xmin) END";
     const AFTER_CLAIM: &'static str = RESTORE_LOCK_TIMEOUT;
     const NOW: &'static str = "clock_timestamp()";
 

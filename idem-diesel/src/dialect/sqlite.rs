@@ -52,6 +52,7 @@ impl Dialect for Sqlite {
     ];
     const TABLE_EXISTS: &'static str =
         "SELECT name FROM pragma_table_list WHERE name = 'api_idempotency'";
+    const IS_OWN_CLAIM: &'static str = "NULL";
     const AFTER_CLAIM: &'static str = "";
     const NOW: &'static str = "strftime('%Y-%m-%d %H:%M:%f', 'now')";
 

@@ -37,6 +37,7 @@ type Columns = (
     Nullable<BigInt>,
     Nullable<Text>,
     Nullable<Binary>,
+    Nullable<Bool>,
 );
 
 /// The columns as Diesel gives them, in the order of [`Read`].
@@ -51,6 +52,7 @@ pub(crate) type Row = (
     Option<i64>,
     Option<String>,
     Option<Vec<u8>>,
+    Option<bool>,
 );
 
 impl Query for Read {
@@ -67,7 +69,9 @@ impl<DB: Dialect> QueryFragment<DB> for Read {
         DB::push_micros(&mut out, "lease_expires_at");
         out.push_sql(", ");
         DB::push_micros(&mut out, "expires_at");
-        out.push_sql(", codec, response_body FROM (SELECT ");
+        out.push_sql(", codec, response_body, ");
+        out.push_sql(DB::IS_OWN_CLAIM);
+        out.push_sql(" FROM (SELECT ");
         DB::push_try_lock(&mut out, &self.key.0.lock)?;
         out.push_sql(" AS taken) AS mine LEFT JOIN api_idempotency ON ");
         self.key.push_is_row(&mut out)
@@ -90,9 +94,15 @@ pub(crate) struct Found {
 pub(crate) struct Malformed(pub &'static str);
 
 impl Found {
-    /// The columns as the types of the protocol. `writer` says whose a pending row is.
+    /// The columns as the types of the protocol. `writer` says whose a pending row is, where the database does not.
     pub(crate) fn from_row(row: Row, writer: Writer) -> Result<Self, Malformed> {
-        let (is_locked, now, hash, state, attempt, owner, lease_end, expires, codec, body) = row;
+        let (is_locked, now, hash, state, attempt, owner, lease_end, expires, codec, body, is_own) =
+            row;
+        let writer = match is_own {
+            Some(true) => Writer::ThisTransaction,
+            Some(false) => Writer::Committed,
+            None => writer,
+        };
         let record = match (hash, state, attempt, expires) {
             (Some(hash), Some(state), Some(attempt), Some(expires)) => {
                 let lease = match (owner, lease_end) {
