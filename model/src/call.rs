@@ -2,7 +2,7 @@
 
 use idem_core::answer::End;
 
-use crate::caller::{Caller, Phase, Told, Who};
+use crate::caller::{Caller, Payload, Phase, Told, Who};
 use crate::database::{Database, Row, RowState, Tick, Transaction, Writes};
 use crate::mutant::Mutant;
 use crate::policy::Next;
@@ -88,17 +88,32 @@ impl Protocol {
         caller.phase = Phase::Claim;
     }
 
-    /// The next statement of a call, if the call is not blocked and its body is not at work.
-    pub(crate) fn advance(&self, state: &State, who: Who) -> Option<State> {
-        let mut state = state.clone();
+    /// Whether the next statement of a call can end now.
+    pub(crate) fn can_advance(&self, state: &State, who: Who) -> bool {
+        match state.caller(who).phase {
+            // Whoever is idle starts, and a body ends in one of several ways.
+            Phase::Idle
+            | Phase::Run {
+                next: Step::Body, ..
+            } => false,
+            // A row that somebody else is changing is waited for, whatever the lock says.
+            Phase::Insert | Phase::TakeOver { .. } => !state.is_row_taken(who),
+            Phase::Wait => !self.has_lock() || state.database.is_free_for(who),
+            _ => true,
+        }
+    }
+
+    /// The next statement of a call that can advance.
+    pub(crate) fn advance(&self, state: &mut State, who: Who) {
         let caller = *state.caller(who);
         let phase = match caller.phase {
-            Phase::Idle(_) => return None,
-            Phase::Claim if self.try_lock(&mut state, who) => Phase::Insert,
+            Phase::Wait => {
+                self.try_lock(state, who);
+                Phase::Claim
+            }
+            Phase::Claim if self.try_lock(state, who) => Phase::Insert,
             Phase::Claim => Phase::Read,
-            // A row that somebody else is changing is waited for, whatever the lock says.
-            Phase::Insert | Phase::TakeOver { .. } if state.is_row_taken(who) => return None,
-            Phase::Insert if state.database.row.is_none() => self.won(&state, who, 1),
+            Phase::Insert if state.database.row.is_none() => self.won(state, who, 1),
             Phase::Insert => match caller.kept {
                 Some(seen) => Phase::Decide { seen },
                 None => Phase::Read,
@@ -106,37 +121,18 @@ impl Protocol {
             Phase::Read => Phase::Decide {
                 seen: state.database.row,
             },
-            Phase::Decide { seen } => {
-                self.decide(&mut state, who, seen);
-                return Some(state);
-            }
-            Phase::TakeOver { attempt } => {
-                if !self.may_take_over(state.database.row.as_ref(), attempt) {
-                    look_again(&mut state, who);
-                    return Some(state);
+            Phase::Decide { seen } => return self.decide(state, who, seen),
+            Phase::TakeOver { attempt, seen } => {
+                if !self.may_take_over(&state.database, attempt, seen) {
+                    return look_again(state, who);
                 }
-                self.won(&state, who, attempt)
+                self.won(state, who, attempt)
             }
-            Phase::Wait => {
-                if !self.try_lock(&mut state, who) {
-                    return None;
-                }
-                Phase::Claim
-            }
-            Phase::Run {
-                next: Step::Body, ..
-            } => return None,
-            Phase::Run { transaction, next } => {
-                self.run(&mut state, who, transaction, next);
-                return Some(state);
-            }
-            Phase::Answer(receipt) => {
-                end_call(&mut state, who, Told::Executed(receipt));
-                return Some(state);
-            }
+            Phase::Run { transaction, next } => return self.run(state, who, transaction, next),
+            Phase::Answer(receipt) => return end_call(state, who, Told::Executed(receipt)),
+            Phase::Idle => unreachable!("whoever is idle cannot advance"),
         };
         state.caller_mut(who).phase = phase;
-        Some(state)
     }
 
     /// The deadline is over before the lock was free. The row is looked at once more.
@@ -160,18 +156,13 @@ impl Protocol {
         let now = state.database.now;
         match self.policy().next(seen.as_ref(), who, now, self.mutant()) {
             Next::Replay(end, receipt) => {
-                let published = state.database.published.len();
-                let told = Told::Replayed {
-                    receipt,
-                    end,
-                    published,
-                };
-                end_call(state, who, told);
+                end_call(state, who, Told::Replayed { receipt, end });
             }
             Next::Execute => look_again(state, who),
             Next::TakeOver { .. } if !is_locked => self.contended(state, who, seen),
             Next::TakeOver { attempt } => {
-                state.caller_mut(who).phase = Phase::TakeOver { attempt };
+                let seen = seen.map_or(who.payload(), |row| row.payload);
+                state.caller_mut(who).phase = Phase::TakeOver { attempt, seen };
             }
             Next::Reject(told) => end_call(state, who, told),
         }
@@ -192,10 +183,17 @@ impl Protocol {
     }
 
     /// The condition of the takeover, which is evaluated on the newest committed row, not on the one that was read.
-    fn may_take_over(&self, row: Option<&Row>, attempt: u32) -> bool {
-        let Some(row) = row else { return false };
-        self.mutant() == Some(Mutant::TakeoverWithoutCompareAndSet)
-            || (row.state != RowState::Pending && row.attempt + 1 == attempt)
+    fn may_take_over(&self, database: &Database, attempt: u32, seen: Payload) -> bool {
+        let Some(row) = database.row else {
+            return false;
+        };
+        let is_attempt = row.state != RowState::Pending && row.attempt + 1 == attempt;
+        let has_expired = row.state == RowState::Tombstone || row.expires_at <= database.now;
+        match self.mutant() {
+            Some(Mutant::TakeoverWithoutCompareAndSet) => true,
+            Some(Mutant::TakeoverByAttemptAlone) => is_attempt,
+            _ => is_attempt && row.payload == seen && has_expired,
+        }
     }
 
     fn won(&self, state: &State, who: Who, attempt: u32) -> Phase {
@@ -206,7 +204,7 @@ impl Protocol {
             savepoint: None,
             attempt,
             receipt: who.receipt(state.caller(who).calls),
-            payload: who.payload(),
+            by: who,
             end: None,
             claimed_at: now,
             stored_at: None,
@@ -243,9 +241,12 @@ impl Protocol {
             }
             Step::Store => store(&mut transaction, state.database.now),
             Step::Commit => {
-                state.database.publish(&transaction);
-                state.database.unlock(who);
-                transaction.row = None;
+                // Outside of a transaction it does nothing.
+                if transaction.row.is_some() {
+                    state.database.publish(&transaction);
+                    state.database.unlock(who);
+                    transaction.row = None;
+                }
                 true
             }
         };
@@ -337,7 +338,7 @@ pub(crate) fn end_call(state: &mut State, who: Who, told: Told) {
     let caller = state.caller_mut(who);
     *caller = Caller {
         calls: caller.calls,
-        phase: Phase::Idle(Some(told)),
         ..Caller::NEW
     };
+    state.told = Some((who, told));
 }

@@ -96,8 +96,6 @@ pub enum Told {
         receipt: Receipt,
         /// How that execution had ended.
         end: End,
-        /// How many executions had been committed by then.
-        published: usize,
     },
     /// Its body ended with an error, so nothing was stored.
     Released,
@@ -122,8 +120,8 @@ pub enum Told {
 /// How far a call is. Each phase ends with one statement, or with one thing that the server does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Phase {
-    /// No call, and what the last one was told.
-    Idle(Option<Told>),
+    /// No call.
+    Idle,
     /// A transaction is open; the claim is about to try the lock.
     Claim,
     /// The claim has the lock and is about to insert.
@@ -139,6 +137,8 @@ pub enum Phase {
     TakeOver {
         /// As which attempt.
         attempt: u32,
+        /// Whose request hash was read.
+        seen: Payload,
     },
     /// A new transaction stands in the queue of the key's lock.
     Wait,
@@ -172,7 +172,7 @@ impl Caller {
     /// One that has not called yet.
     pub const NEW: Self = Self {
         calls: 0,
-        phase: Phase::Idle(None),
+        phase: Phase::Idle,
         reads: 0,
         is_out_of_time: false,
         kept: None,
@@ -180,7 +180,27 @@ impl Caller {
 
     /// Whether a call is on its way.
     pub fn is_calling(&self) -> bool {
-        !matches!(self.phase, Phase::Idle(_))
+        self.phase != Phase::Idle
+    }
+
+    /// Whether its next step neither shows in the database nor depends on it. Such a step is taken at once: it makes no difference
+    /// for anybody what happens before it.
+    pub fn is_private(&self) -> bool {
+        matches!(
+            self.phase,
+            Phase::Run {
+                next: Step::Savepoint | Step::Guard | Step::Close,
+                ..
+            } | Phase::Answer(_)
+        )
+    }
+
+    /// The next step of its execution.
+    pub fn next_step(&self) -> Option<Step> {
+        match self.phase {
+            Phase::Run { next, .. } => Some(next),
+            _ => None,
+        }
     }
 
     /// Its transaction's own version of the row, which nobody else sees and which is in the way of every other writer.

@@ -13,8 +13,8 @@ pub const EXPIRES_AFTER: Tick = 1;
 /// After so many ticks the row may go.
 pub const FORGET_AFTER: Tick = 2;
 
-/// The time at which the model ends: one record can expire and be purged, and the next one expire.
-pub const LAST_TICK: Tick = 3;
+/// The time at which the model ends: a record can expire twice, or be purged and made anew.
+pub const LAST_TICK: Tick = 2;
 
 /// The row of the key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -99,8 +99,8 @@ pub struct Transaction {
     pub attempt: u32,
     /// What its call will answer.
     pub receipt: Receipt,
-    /// The request of its call.
-    pub payload: Payload,
+    /// Whose call it is.
+    pub by: Who,
     /// How its body ended.
     pub end: Option<End>,
     /// When the key was won.
@@ -132,8 +132,8 @@ pub struct Vanished {
 pub struct Published {
     /// Its answer.
     pub receipt: Receipt,
-    /// Its request.
-    pub payload: Payload,
+    /// Whose call it was.
+    pub by: Who,
     /// What became visible.
     pub writes: Writes,
     /// How its body ended; `None` when the body committed by itself.
@@ -177,17 +177,25 @@ impl Database {
 
     /// Makes the writes of a transaction visible, all at once.
     pub fn publish(&mut self, transaction: &Transaction) {
-        if transaction.row.is_some() {
-            self.row = transaction.row;
-        }
+        self.row = transaction.row;
         self.published.push(Published {
             receipt: transaction.receipt,
-            payload: transaction.payload,
+            by: transaction.by,
             writes: transaction.writes,
             end: transaction.end,
             claimed_at: transaction.claimed_at,
             stored_at: transaction.stored_at,
         });
+    }
+
+    /// Whether nobody but the callers has a transaction open.
+    pub fn has_only_callers(&self) -> bool {
+        self.vanished.is_none() && !self.is_deleting
+    }
+
+    /// Whether the lock is the caller's, or could be.
+    pub fn is_free_for(&self, who: Who) -> bool {
+        self.lock.is_none_or(|holder| holder == Holder::Caller(who))
     }
 
     /// The newest execution.

@@ -8,8 +8,9 @@
 //! * [`call`]: the steps of a call, as they stand in `guard.rs` and `claim.rs` of idem-diesel.
 //! * [`policy`]: the decision, which is [`idem_core::decide`](fn@idem_core::decide) itself.
 //! * [`system`]: what can happen next in a state, faults and time included.
-//! * [`promise`]: what must hold in every state, and what must have happened in some.
+//! * [`promise`] and [`witness`]: what must hold in every state, and what must happen in some.
 //! * [`mutant`]: mistakes that somebody could make, each of which must break a promise.
+//! * [`report`]: the visit of every state, and what came of it.
 //!
 //! | step of the protocol | in the model |
 //! |---|---|
@@ -42,6 +43,7 @@ pub mod policy;
 pub mod promise;
 pub mod report;
 pub mod system;
+pub mod witness;
 
 pub use call::Step;
 pub use caller::{Phase, Told, Who};

@@ -9,6 +9,9 @@ pub enum Mutant {
     ExpiryBeforeState,
     /// The takeover does not ask whether the row is still as it was read.
     TakeoverWithoutCompareAndSet,
+    /// The takeover compares state and attempt alone. They are those of another row when the one that was read was purged and the
+    /// key used again, between the snapshot of the read and its lock.
+    TakeoverByAttemptAlone,
     /// Who has waited decides on what it had seen before.
     NoReadAfterWait,
     /// The purge deletes what has expired.
@@ -23,10 +26,11 @@ pub enum Mutant {
 
 impl Mutant {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::NoHashCompare,
         Self::ExpiryBeforeState,
         Self::TakeoverWithoutCompareAndSet,
+        Self::TakeoverByAttemptAlone,
         Self::NoReadAfterWait,
         Self::PurgeAtExpiry,
         Self::PurgePending,

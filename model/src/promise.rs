@@ -1,72 +1,183 @@
-//! What must hold in every state, and what must have happened in some, lest the promises be kept by a model that does nothing.
+//! What must hold in every state.
 
 use idem_core::Late;
 use idem_core::answer::End;
-use stateright::{Expectation, Property};
 
-use crate::call::BodyEnd;
-use crate::caller::{Phase, Receipt, Told, Who};
-use crate::database::{
-    EXPIRES_AFTER, FORGET_AFTER, Holder, Published, RowState, Tick, Vanished, Writes,
-};
-use crate::mutant::Mutant;
-use crate::system::{Action, Protocol, State};
+use crate::call::{BodyEnd, Step};
+use crate::caller::{Caller, Phase, Told, Who};
+use crate::database::{EXPIRES_AFTER, FORGET_AFTER, Holder, Published, RowState, Writes};
+use crate::system::{Protocol, State};
 
-/// A call that meets nobody has ended after so many steps.
+/// A property of one state.
+pub(crate) type Condition = fn(&Protocol, &State) -> bool;
+
+/// More steps than a call takes that meets nobody.
 const STEPS_OF_A_CALL: usize = 20;
 
-type Condition = fn(&Protocol, &State) -> bool;
-
-/// What holds in every state.
-const ALWAYS: [(&str, Condition); 9] = [
-    ("no second execution while the key is remembered", |_, state| {
-        let pairs = state.database.published.array_windows::<2>();
-        pairs.into_iter().all(|[first, second]| may_follow(first, second))
-    }),
-    ("a mismatch never executes", mismatch_never_executes),
-    ("a replay equals the first answer", replay_is_first_answer),
-    ("a final failure leaves no writes, a result leaves all", writes_match_end),
-    ("an execution is answered with what it stored", executed_is_stored),
+/// The promises, by name.
+pub(crate) const PROMISES: [(&str, Condition); 9] = [
+    (
+        "no second execution while the key is remembered",
+        no_second_execution,
+    ),
+    ("a mismatch never executes", no_mismatch_executes),
+    (
+        "a replay equals the first answer",
+        replays_are_first_answers,
+    ),
+    (
+        "a result leaves all writes, a final failure none",
+        writes_match_ends,
+    ),
+    (
+        "who is told that it executed is remembered",
+        executed_is_stored,
+    ),
     ("an ended call leaves no claim and no lock", nothing_is_left),
     ("somebody can go on", somebody_can_go_on),
-    ("a call that meets nobody ends with an answer or a known error", next_call_ends),
-    ("an error has its reason", error_has_reason),
+    ("a later call ends", later_calls_end),
+    ("an error has its reason", errors_have_reasons),
 ];
 
-/// What holds in some state.
-const SOMETIMES: [(&str, Condition); 17] = [
-    ("a call executes", |_, state| told(state, |told| matches!(told, Told::Executed(_)))),
-    ("a result is replayed", |_, state| told(state, |told| replayed(told, End::Completed))),
-    ("a final failure is replayed", |_, state| told(state, |told| replayed(told, End::Failed))),
-    ("a call is in flight", |_, state| told(state, |told| told == Told::InFlight)),
-    ("a call is a mismatch", |_, state| told(state, |told| told == Told::Mismatch)),
-    ("a call is late", |_, state| told(state, |told| told == Told::Expired)),
-    ("a claim is orphaned", |_, state| told(state, |told| told == Told::Orphaned)),
-    ("a record is lost", |_, state| told(state, |told| told == Told::RecordLost)),
-    ("a call waits", |_, state| any_phase(state, |phase| phase == Phase::Wait)),
-    ("a late call executes as the second attempt", |_, state| {
-        state.database.row.is_some_and(|row| row.attempt == 2 && row.state != RowState::Pending)
-    }),
-    ("a late call executes as the third attempt", |_, state| {
-        state.database.row.is_some_and(|row| row.attempt == 3 && row.state != RowState::Pending)
-    }),
-    ("a key is forgotten and used again", |_, state| {
-        let attempt = state.database.row.map(|row| row.attempt);
-        state.database.published.len() == 2 && attempt == Some(1)
-    }),
-    ("a forgotten key is used for another request", |_, state| {
-        let pairs = state.database.published.array_windows::<2>();
-        pairs.into_iter().any(|[first, second]| first.payload != second.payload)
-    }),
-    ("an answer is blanked", |_, state| {
-        state.database.row.is_some_and(|row| row.state == RowState::Tombstone)
-    }),
-    ("a claim is blocked by the purge", |_, state| {
-        state.database.is_deleting && any_phase(state, |phase| phase == Phase::Insert)
-    }),
-    ("a takeover is blocked by the purge", |_, state| {
-        let is_take_over = |phase| matches!(phase, Phase::TakeOver { .. });
-        state.database.is_deleting && any_phase(state, is_take_over)
-    }),
-    ("a session outlives its client", |_, state| state.database.vanished.is_some()),
-];
+/// Judged by the clock and by what was committed, not by the row that the protocol keeps.
+fn no_second_execution(_: &Protocol, state: &State) -> bool {
+    let published = &state.database.published;
+    let mut pairs = published.iter().zip(published.iter().skip(1));
+    pairs.all(|(first, second)| may_follow(*first, *second))
+}
+
+fn may_follow(first: Published, second: Published) -> bool {
+    let Some(stored_at) = first.stored_at else {
+        return false;
+    };
+    let is_forgotten = second.claimed_at >= stored_at + FORGET_AFTER;
+    let is_expired = second.claimed_at >= stored_at + EXPIRES_AFTER;
+    let is_late_retry =
+        second.by.late() == Late::Execute && second.by.payload() == first.by.payload();
+    is_forgotten || (is_expired && is_late_retry)
+}
+
+/// Also not in a transaction that will be rolled back.
+fn no_mismatch_executes(_: &Protocol, state: &State) -> bool {
+    let is_right = |who: &Who| match (state.caller(*who).own_row(), &state.database.row) {
+        (Some(_), Some(committed)) => committed.payload == who.payload(),
+        _ => true,
+    };
+    Who::ALL.iter().all(is_right)
+}
+
+fn replays_are_first_answers(_: &Protocol, state: &State) -> bool {
+    let Some((who, Told::Replayed { receipt, end })) = state.told else {
+        return true;
+    };
+    state.database.newest().is_some_and(|first| {
+        let is_same_answer = first.receipt == receipt && first.end == Some(end);
+        is_same_answer && first.by.payload() == who.payload()
+    })
+}
+
+fn writes_match_ends(_: &Protocol, state: &State) -> bool {
+    let is_whole = |execution: &Published| match execution.end {
+        Some(End::Completed) => execution.writes == Writes::ALL,
+        Some(End::Failed) => execution.writes == Writes::NONE,
+        None => true,
+    };
+    state.database.published.iter().all(is_whole)
+}
+
+fn executed_is_stored(_: &Protocol, state: &State) -> bool {
+    let Some((_, Told::Executed(receipt))) = state.told else {
+        return true;
+    };
+    let newest = state.database.newest();
+    newest.is_some_and(|execution| execution.receipt == receipt && execution.end.is_some())
+}
+
+/// No key is wedged: neither by a claim without an answer, nor by a lock that nobody gives back.
+fn nothing_is_left(_: &Protocol, state: &State) -> bool {
+    let database = &state.database;
+    let is_running = |caller: &Caller| matches!(caller.phase, Phase::Run { .. });
+    let has_claim = database
+        .row
+        .is_some_and(|row| row.state == RowState::Pending)
+        && !state.callers.iter().any(is_running);
+    let committed_itself = database.newest().is_some_and(|newest| newest.end.is_none());
+    let is_held = match database.lock {
+        None => true,
+        Some(Holder::Vanished) => database.vanished.is_some(),
+        Some(Holder::Caller(who)) => !matches!(
+            state.caller(who).phase,
+            Phase::Idle | Phase::Wait | Phase::Answer(_)
+        ),
+    };
+    (!has_claim || committed_itself) && is_held
+}
+
+/// No call waits for ever: without a deadline, too, there is one that can move. As every call has a bounded number of steps, all
+/// of them end.
+fn somebody_can_go_on(protocol: &Protocol, state: &State) -> bool {
+    let is_body = |who: Who| {
+        let next = state.caller(who).next_step();
+        next == Some(Step::Body)
+    };
+    let is_moving = |who: &Who| is_body(*who) || protocol.can_advance(state, *who);
+    state.is_quiet() || !state.database.has_only_callers() || Who::ALL.iter().any(is_moving)
+}
+
+/// When everybody else has gone, whoever calls next executes, gets an answer, or is told why not. Everybody can go in every state:
+/// calls are dropped, sessions end. So it is enough to look at the states in which they have.
+fn later_calls_end(protocol: &Protocol, state: &State) -> bool {
+    let ends = |who: &Who| match call_alone(protocol, state, *who) {
+        Some(Told::Executed(_) | Told::Replayed { .. } | Told::Mismatch | Told::Expired) => true,
+        Some(Told::Orphaned) => {
+            let newest = state.database.newest();
+            newest.is_some_and(|newest| newest.end.is_none())
+        }
+        _ => false,
+    };
+    !state.is_quiet() || Who::ALL.iter().all(ends)
+}
+
+/// What a call is told that nobody disturbs.
+fn call_alone(protocol: &Protocol, state: &State, who: Who) -> Option<Told> {
+    let mut state = state.clone();
+    Protocol::start(&mut state, who);
+    for _ in 0..STEPS_OF_A_CALL {
+        match state.caller(who).phase {
+            Phase::Idle => return state.told.map(|(_, told)| told),
+            Phase::Run {
+                next: Step::Body, ..
+            } => protocol.end_body(&mut state, who, BodyEnd::Completes),
+            _ if protocol.can_advance(&state, who) => protocol.advance(&mut state, who),
+            _ => return None,
+        }
+    }
+    None
+}
+
+/// Who did nothing wrong is not told so.
+fn errors_have_reasons(_: &Protocol, state: &State) -> bool {
+    let Some((who, told)) = state.told else {
+        return true;
+    };
+    let database = &state.database;
+    let any = |is_reason: &dyn Fn(&Published) -> bool| database.published.iter().any(is_reason);
+    match told {
+        Told::Mismatch => any(&|earlier| earlier.by.payload() != who.payload()),
+        Told::Expired => any(&|earlier| {
+            let stored_at = earlier.stored_at;
+            stored_at.is_some_and(|stored_at| stored_at + EXPIRES_AFTER <= database.now)
+        }),
+        Told::Orphaned => any(&|earlier| earlier.end.is_none()),
+        Told::RecordLost => {
+            let receipt = who.receipt(state.caller(who).calls);
+            any(&|own| own.receipt == receipt && own.end.is_none())
+        }
+        Told::RecordHidden | Told::Unexpected => false,
+        Told::Executed(_)
+        | Told::Replayed { .. }
+        | Told::Released
+        | Told::Nothing
+        | Told::InFlight => true,
+    }
+}

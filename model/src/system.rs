@@ -9,14 +9,8 @@ use crate::caller::{Caller, Phase, Told, Who};
 use crate::database::{Database, Holder, LAST_TICK, RowState, Vanished};
 use crate::mutant::Mutant;
 use crate::policy::Policy;
-use crate::promise;
-
-/// How often each fault and each deed of an operator can happen.
-const CRASHES: u8 = 2;
-const DROPS: u8 = 1;
-const OWN_COMMITS: u8 = 1;
-const PURGES: u8 = 1;
-const BLANKS: u8 = 1;
+use crate::promise::PROMISES;
+use crate::witness::{WITNESSES, WITNESSES_OF_THE_LOCK};
 
 /// What the model is told to check.
 #[derive(Debug, Clone)]
@@ -33,21 +27,6 @@ enum Locking {
     UniqueKeyAlone,
 }
 
-/// What has happened of the things that happen a few times at most.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct Faults {
-    /// Clients that died.
-    pub crashes: u8,
-    /// Calls that were dropped.
-    pub drops: u8,
-    /// Bodies that committed by themselves.
-    pub own_commits: u8,
-    /// Purges that began.
-    pub purges: u8,
-    /// Answers that were blanked.
-    pub blanks: u8,
-}
-
 /// A state.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct State {
@@ -55,8 +34,8 @@ pub struct State {
     pub database: Database,
     /// The callers, in the order of [`Who::ALL`].
     pub callers: [Caller; 3],
-    /// What has gone wrong so far.
-    pub faults: Faults,
+    /// What somebody was told just now.
+    pub told: Option<(Who, Told)>,
 }
 
 impl Default for State {
@@ -64,7 +43,7 @@ impl Default for State {
         Self {
             database: Database::default(),
             callers: [Caller::NEW; 3],
-            faults: Faults::default(),
+            told: None,
         }
     }
 }
@@ -89,9 +68,18 @@ impl State {
         }
     }
 
+    /// The same, and what was told last is past.
+    pub(crate) fn before_next_step(&self) -> Self {
+        Self {
+            told: None,
+            ..self.clone()
+        }
+    }
+
     /// Whether a transaction that is not this caller's has inserted, changed or deleted the row and is still open.
     pub(crate) fn is_row_taken(&self, who: Who) -> bool {
-        let by_another = |another: &Who| *another != who && self.caller(*another).own_row().is_some();
+        let by_another =
+            |another: &Who| *another != who && self.caller(*another).own_row().is_some();
         self.database.is_deleting || self.is_row_vanished() || Who::ALL.iter().any(by_another)
     }
 
@@ -106,6 +94,11 @@ impl State {
         by_caller || self.is_row_vanished() || self.database.is_deleting
     }
 
+    /// Whether the server would keep something for this caller if its client died.
+    fn holds_something(&self, who: Who) -> bool {
+        self.database.lock == Some(Holder::Caller(who)) || self.caller(who).own_row().is_some()
+    }
+
     /// The client of a call dies. Its session stays on the server, with all that it holds, until the server notices.
     fn crash(&mut self, who: Who) {
         let caller = *self.caller(who);
@@ -115,16 +108,13 @@ impl State {
             }
             _ => (None, false),
         };
-        let has_lock = self.database.lock == Some(Holder::Caller(who));
-        if has_lock {
+        if self.database.lock == Some(Holder::Caller(who)) {
             self.database.lock = Some(Holder::Vanished);
         }
-        if has_lock || transaction.is_some() {
-            self.database.vanished = Some(Vanished {
-                transaction,
-                may_commit,
-            });
-        }
+        self.database.vanished = Some(Vanished {
+            transaction,
+            may_commit,
+        });
         end_call(self, who, Told::Nothing);
     }
 
@@ -136,15 +126,9 @@ impl State {
         self.database.vanished.take()
     }
 
-    /// The state in which every transaction that is open now was rolled back.
-    pub(crate) fn abandoned(&self) -> Self {
-        let mut state = self.clone();
-        state.end_vanished();
-        state.database.is_deleting = false;
-        for who in Who::ALL {
-            end_call(&mut state, who, Told::Nothing);
-        }
-        state
+    /// Whether nobody has a transaction open, and no call is on its way.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.database.has_only_callers() && !self.callers.iter().any(Caller::is_calling)
     }
 }
 
@@ -218,9 +202,9 @@ impl Protocol {
     }
 
     /// What can happen without a new call, a fault or time: those who are busy go on.
-    pub(crate) fn goes_on(&self, state: &State, actions: &mut Vec<Action>) {
+    fn goes_on(&self, state: &State, actions: &mut Vec<Action>) {
         for who in Who::ALL {
-            if self.advance(state, who).is_some() {
+            if self.can_advance(state, who) {
                 actions.push(Action::Advance(who));
             }
             match state.caller(who).phase {
@@ -248,28 +232,22 @@ impl Protocol {
         }
     }
 
-    /// What goes wrong with calls.
-    fn goes_wrong(state: &State, actions: &mut Vec<Action>) {
-        let faults = &state.faults;
-        for who in Who::ALL {
-            let caller = state.caller(who);
-            if !caller.is_calling() {
-                continue;
-            }
-            // A second session without a client would hold nothing that this one does not.
-            if faults.crashes < CRASHES && state.database.vanished.is_none() {
-                actions.push(Action::Crash(who));
-            }
-            if faults.drops < DROPS {
-                actions.push(Action::Drop(who));
-            }
-            if let Phase::Run {
-                next: Step::Body, ..
-            } = caller.phase
-                && faults.own_commits < OWN_COMMITS
-            {
-                actions.push(Action::EndBody(who, BodyEnd::CommitsItself));
-            }
+    /// What goes wrong with a call.
+    fn goes_wrong(state: &State, who: Who, actions: &mut Vec<Action>) {
+        let caller = state.caller(who);
+        if !caller.is_calling() {
+            return;
+        }
+        actions.push(Action::Drop(who));
+        // For a call that holds nothing, to die is to be dropped.
+        if state.holds_something(who) {
+            actions.push(Action::Crash(who));
+        }
+        if let Phase::Run {
+            next: Step::Body, ..
+        } = caller.phase
+        {
+            actions.push(Action::EndBody(who, BodyEnd::CommitsItself));
         }
     }
 
@@ -290,34 +268,25 @@ impl Protocol {
             Some(Mutant::PurgePending) => row.forget_at <= database.now,
             _ => row.state != RowState::Pending && row.forget_at <= database.now,
         };
-        if may_go && state.faults.purges < PURGES {
+        if may_go {
             actions.push(Action::PurgeDeletes);
         }
         let has_answer = matches!(row.state, RowState::Ended(..));
-        if has_answer && row.expires_at <= database.now && state.faults.blanks < BLANKS {
+        if has_answer && row.expires_at <= database.now {
             actions.push(Action::Blank);
         }
     }
 
     /// The state after an action.
     pub(crate) fn after_action(&self, last: &State, action: Action) -> Option<State> {
-        let mut state = last.clone();
+        let mut state = last.before_next_step();
         match action {
             Action::Start(who) => Self::start(&mut state, who),
-            Action::Advance(who) => return self.advance(last, who),
-            Action::EndBody(who, end) => {
-                state.faults.own_commits += u8::from(end == BodyEnd::CommitsItself);
-                self.end_body(&mut state, who, end);
-            }
+            Action::Advance(who) => self.advance(&mut state, who),
+            Action::EndBody(who, end) => self.end_body(&mut state, who, end),
             Action::StopWaiting(who) => Self::stop_waiting(&mut state, who),
-            Action::Crash(who) => {
-                state.faults.crashes += 1;
-                state.crash(who);
-            }
-            Action::Drop(who) => {
-                state.faults.drops += 1;
-                end_call(&mut state, who, Told::Nothing);
-            }
+            Action::Crash(who) => state.crash(who),
+            Action::Drop(who) => end_call(&mut state, who, Told::Nothing),
             Action::RollBackVanished => {
                 state.end_vanished();
             }
@@ -326,19 +295,13 @@ impl Protocol {
                 state.database.publish(&transaction?);
             }
             Action::Tick => state.database.now += 1,
-            Action::PurgeDeletes => {
-                state.faults.purges += 1;
-                state.database.is_deleting = true;
-            }
+            Action::PurgeDeletes => state.database.is_deleting = true,
             Action::PurgeCommits => {
                 state.database.is_deleting = false;
                 state.database.row = None;
             }
             Action::PurgeFails => state.database.is_deleting = false,
-            Action::Blank => {
-                state.faults.blanks += 1;
-                state.database.row.as_mut()?.state = RowState::Tombstone;
-            }
+            Action::Blank => state.database.row.as_mut()?.state = RowState::Tombstone,
         }
         Some(state)
     }
@@ -353,6 +316,13 @@ impl Model for Protocol {
     }
 
     fn actions(&self, state: &State, actions: &mut Vec<Action>) {
+        if let Some(who) = Who::ALL
+            .into_iter()
+            .find(|who| state.caller(*who).is_private())
+        {
+            actions.push(Action::Advance(who));
+            return Self::goes_wrong(state, who, actions);
+        }
         for who in Who::ALL {
             let caller = state.caller(who);
             if !caller.is_calling() && caller.calls < who.calls() {
@@ -360,7 +330,9 @@ impl Model for Protocol {
             }
         }
         self.goes_on(state, actions);
-        Self::goes_wrong(state, actions);
+        for who in Who::ALL {
+            Self::goes_wrong(state, who, actions);
+        }
         self.grows_old(state, actions);
     }
 
@@ -369,6 +341,16 @@ impl Model for Protocol {
     }
 
     fn properties(&self) -> Vec<Property<Self>> {
-        promise::all(self)
+        let always = PROMISES.map(|(name, condition)| Property::always(name, condition));
+        let sometimes = |(name, condition)| Property::sometimes(name, condition);
+        let mut properties = Vec::from(always);
+        // A mutant is stopped at the first promise that it breaks, so what it never reaches says nothing.
+        if self.mutant.is_none() {
+            properties.extend(WITNESSES.map(sometimes));
+            if self.has_lock() {
+                properties.extend(WITNESSES_OF_THE_LOCK.map(sometimes));
+            }
+        }
+        properties
     }
 }

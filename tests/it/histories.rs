@@ -30,7 +30,7 @@ const WORKERS: u64 = 6;
 
 /// How many keys are called at a time, and how many calls there are for each, on average.
 const KEYS_AT_A_TIME: u64 = 3;
-const CALLS_OF_A_KEY: u64 = 25;
+const CALLS_OF_A_KEY: u64 = 8;
 
 /// The operations: one answers with the number of its row, the other can be told how to end.
 const CREATE: &str = "create";
@@ -157,9 +157,9 @@ impl<B: Backend> Worker<B> {
         if self.random.one_in(40) {
             self.reconnect().await;
         }
-        let is_faulty = self.random.one_in(6);
+        let is_faulty = self.random.one_in(3);
         if is_faulty != self.is_faulty {
-            let sql = fault_sql(B::is_postgres(), is_faulty);
+            let sql = fault_sql(self.history.place.is_postgres(), is_faulty);
             // A connection that a drop left unusable is found out, and replaced, by the call that comes next.
             let set = B::sql(&mut self.conn, sql).await;
             assert!(set.is_ok() || self.has_dropped, "{set:?}");
@@ -190,7 +190,7 @@ impl<B: Backend> Worker<B> {
             1
         };
         let payload = Payload::try_from(payload).unwrap();
-        let fault = if is_async && (payload == HANGS || self.random.one_in(5)) {
+        let fault = if is_async && (payload == HANGS || self.random.one_in(3)) {
             Fault::Drop {
                 polls: 1 + self.random.below(25),
             }
@@ -454,7 +454,7 @@ on_every_backend! {
         let seed = seed();
         println!("IDEM_SEED={seed}");
         let place = B::place();
-        if B::is_postgres() {
+        if place.is_postgres() {
             place.run(PG_FAULT);
         }
         let history = Arc::new(History {
