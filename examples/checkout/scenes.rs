@@ -1,8 +1,10 @@
 //! What the handlers promise, scene by scene. The witness checks every claim in the tables.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use anyhow::{Context, bail};
+use idem_diesel::testing::{Check, Scenario};
 use idem_diesel::{ErrorKind, IdempotencyKey, Intent, Invalid, Tenant};
 use tokio::sync::{Barrier, Notify};
 
@@ -32,7 +34,8 @@ pub(crate) async fn play(database: &Database) -> anyhow::Result<()> {
     tell("pay twice, two keys", pay_twice(db, witness).await)?;
     tell("illegal transition", illegal(db, witness).await)?;
     tell("pay, ship, refund, retry", moved_on(db, witness).await)?;
-    tell("expired key", expired(db, witness).await)
+    tell("expired key", expired(db, witness).await)?;
+    tell("the test kit", kit(database, witness).await)
 }
 
 /// Prints the line of a scene that held.
@@ -307,6 +310,37 @@ async fn expired(db: &mut Db, witness: &mut Witness) -> anyhow::Result<String> {
     check("refusal", refusal.kind(), &ErrorKind::Expired)?;
     witness.sees_orders(account_id, 1).await?;
     Ok(format!("refused: {refusal}"))
+}
+
+/// What the tests of an application look like: every promise above at once, and a dropped call at each await.
+async fn kit(database: &Database, witness: &mut Witness) -> anyhow::Result<String> {
+    let account_id = witness.open_account(1_000_000).await?;
+    let connect = async || {
+        let connected = database.connect().await;
+        connected.unwrap_or_else(|error| panic!("{error:#}"))
+    };
+    let orders = AtomicU32::new(0);
+    let new_order = async |db: &mut Db| {
+        let key = format!("kit: {}", orders.fetch_add(1, Ordering::Relaxed));
+        let order = create_order(db, &intent(&key)?, &purchase(account_id)).await?;
+        anyhow::Ok(order.into_inner().id)
+    };
+
+    let report = Check::new_async(connect, ["accounts", "orders", "payments"])
+        .ignoring(["payments.order_id"])
+        .request_async(async |db| match new_order(db).await {
+            Ok(order_id) => PayOrder { order_id },
+            Err(error) => panic!("{error:#}"),
+        })
+        .other_request(|first| PayOrder {
+            order_id: first.order_id + 1,
+        })
+        .run_async(async |db, intent, cmd| pay_order(db, intent, cmd, &FraudCheck::Passes).await)
+        .await?;
+
+    check("races held", report.has(Scenario::Race), true)?;
+    check("drops held", report.has(Scenario::DroppedCalls), true)?;
+    Ok("called in every way, it paid each order once".to_owned())
 }
 
 /// An order over 2500 cents, of a new account with `balance_cents`.

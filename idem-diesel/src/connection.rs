@@ -201,6 +201,7 @@ macro_rules! idempotent_connection {
 }
 
 /// The Diesel connections themselves.
+#[cfg(any(feature = "_pg", feature = "_sqlite"))]
 macro_rules! own_connection {
     ($connection:ty) => {
         impl IdempotentConnection for $connection {

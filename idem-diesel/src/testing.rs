@@ -70,6 +70,7 @@ mod difference;
 mod image;
 mod report;
 mod scenarios;
+mod stage;
 
 use std::error::Error as StdError;
 use std::fmt::Debug;
@@ -79,7 +80,7 @@ use idem_core::{Answer, Intent, Tenant};
 pub use report::{Broken, Report, Scenario};
 
 use crate::connection::{Async, Blocking, IdempotentConnection, run_blocking};
-use caller::{AtOnce, Connect, MakeRequest, Refusal, Waiting};
+use caller::{AtOnce, Connect, MakeRequest, Other, Refusal, Waiting};
 
 /// How many calls race, if nothing else is said.
 const RACERS: usize = 8;
@@ -91,7 +92,7 @@ const RACERS: usize = 8;
 pub struct Check<'a, C, R = ()> {
     connect: Box<dyn Connect<C> + 'a>,
     request: Box<dyn MakeRequest<C, R> + 'a>,
-    other_request: Option<Box<dyn Fn(&R) -> R + 'a>>,
+    other_request: Option<Other<'a, R>>,
     tables: Vec<String>,
     volatile: Vec<String>,
     tenant: Option<Tenant>,
@@ -130,8 +131,8 @@ impl<'a, C: IdempotentConnection> Check<'a, C> {
     ///     Ok(query.bind::<diesel::sql_types::Text, _>(text).execute(db).await?.into())
     /// }
     ///
-    /// # #[tokio::main(flavor = "multi_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # tokio::runtime::Builder::new_multi_thread().worker_threads(2).build()?.block_on(async {
     /// # let folder = tempfile::tempdir()?;
     /// # let file = folder.path().join("test.sqlite").to_string_lossy().into_owned();
     /// # let connect = async || Db::establish(&file).await.expect("the file can be made");
@@ -145,6 +146,7 @@ impl<'a, C: IdempotentConnection> Check<'a, C> {
     ///     .await?;
     /// assert!(report.has(Scenario::DroppedCalls));
     /// # Ok(())
+    /// # })
     /// # }
     /// ```
     pub fn new_async<T: Into<String>>(
@@ -176,11 +178,41 @@ impl<'a, C: IdempotentConnection> Check<'a, C> {
     /// The request of a scenario, made before each: a handler that ships an order needs a new one every time.
     ///
     /// What is done on `db` here is not part of what the handler changes.
+    ///
+    /// ```
+    /// # use diesel::prelude::*;
+    /// # use idem_diesel::testing::*;
+    /// # use idem_diesel::*;
+    /// # let connect = || SqliteConnection::establish("file:request?mode=memory&cache=shared").expect("in memory");
+    /// # let mut db = connect();
+    /// # ensure_schema(&mut db)?;
+    /// # diesel::sql_query("CREATE TABLE orders (id INTEGER PRIMARY KEY, status TEXT NOT NULL, shipped_at TEXT)").execute(&mut db)?;
+    /// #[idempotent(scope = "orders.ship", ttl = "48h")]
+    /// fn ship(db: &mut SqliteConnection, intent: &Intent, order_id: &i64) -> Result<Outcome<usize>, Error> {
+    ///     let query = diesel::sql_query("UPDATE orders SET status = 'shipped', shipped_at = random() WHERE id = ?");
+    ///     Ok(query.bind::<diesel::sql_types::BigInt, _>(*order_id).execute(db)?.into())
+    /// }
+    ///
+    /// fn new_order(db: &mut SqliteConnection) -> i64 {
+    ///     let insert = diesel::sql_query("INSERT INTO orders (status) VALUES ('paid')");
+    ///     insert.execute(db).expect("an order can be made");
+    ///     let id = diesel::dsl::sql::<diesel::sql_types::BigInt>("last_insert_rowid()");
+    ///     diesel::select(id).get_result(db).expect("it was made just now")
+    /// }
+    ///
+    /// let report = Check::new(connect, ["orders"])
+    ///     .request(new_order)
+    ///     .other_request(|order_id| order_id + 1)
+    ///     .ignoring(["shipped_at"])
+    ///     .run(ship)?;
+    /// assert!(report.has(Scenario::OtherRequest));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn request<R>(self, request: impl Fn(&mut C) -> R + 'a) -> Check<'a, C, R> {
         self.with_request(Box::new(AtOnce(request)))
     }
 
-    /// The same, where making a request waits for the database.
+    /// [`request`](Self::request), where making one waits for the database.
     pub fn request_async<R>(self, request: impl AsyncFn(&mut C) -> R + 'a) -> Check<'a, C, R>
     where
         C: IdempotentConnection<Flavor = Async>,
@@ -204,6 +236,8 @@ impl<'a, C: IdempotentConnection> Check<'a, C> {
 
 impl<'a, C: IdempotentConnection, R> Check<'a, C, R> {
     /// Another request than the one it is given, which must be refused under the same key. Without it that is not checked.
+    ///
+    /// See [`request`](Self::request) for an example.
     pub fn other_request(mut self, other: impl Fn(&R) -> R + 'a) -> Self {
         self.other_request = Some(Box::new(other));
         self
@@ -212,24 +246,81 @@ impl<'a, C: IdempotentConnection, R> Check<'a, C, R> {
     /// Columns that differ between two runs that are otherwise the same: `"created_at"` in all tables, `"payments.order_id"` in one.
     ///
     /// A second call of one key must leave even these as they are.
+    ///
+    /// ```
+    /// # use diesel::prelude::*;
+    /// # use idem_diesel::testing::*;
+    /// # use idem_diesel::*;
+    /// # let connect = || SqliteConnection::establish("file:ignoring?mode=memory&cache=shared").expect("in memory");
+    /// # let mut db = connect();
+    /// # ensure_schema(&mut db)?;
+    /// # diesel::sql_query("CREATE TABLE orders (id INTEGER PRIMARY KEY, status TEXT NOT NULL, shipped_at TEXT)").execute(&mut db)?;
+    /// # diesel::sql_query("INSERT INTO orders (status) VALUES ('paid')").execute(&mut db)?;
+    /// fn touch(db: &mut SqliteConnection, _: &Intent, (): &()) -> QueryResult<usize> {
+    ///     diesel::sql_query("UPDATE orders SET shipped_at = random()").execute(db)
+    /// }
+    ///
+    /// // A forgotten attribute is found all the same.
+    /// let broken = Check::new(connect, ["orders"]).ignoring(["orders.shipped_at"]).run(touch).unwrap_err();
+    /// assert!(broken.to_string().starts_with("the second call changed `orders.shipped_at`"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn ignoring<T: Into<String>>(mut self, columns: impl IntoIterator<Item = T>) -> Self {
         self.volatile.extend(columns.into_iter().map(Into::into));
         self
     }
 
     /// Whose keys are used, where the handler or row-level security looks at the tenant.
+    ///
+    /// ```
+    /// # use diesel::prelude::*;
+    /// # use idem_diesel::testing::*;
+    /// # use idem_diesel::*;
+    /// # let connect = || SqliteConnection::establish("file:tenant?mode=memory&cache=shared").expect("in memory");
+    /// # let mut db = connect();
+    /// # ensure_schema(&mut db)?;
+    /// # diesel::sql_query("CREATE TABLE orders (id INTEGER PRIMARY KEY, status TEXT NOT NULL, shipped_at TEXT)").execute(&mut db)?;
+    /// #[idempotent(scope = "orders.open", ttl = "48h")]
+    /// fn open(db: &mut SqliteConnection, intent: &Intent, _cmd: &()) -> QueryResult<usize> {
+    ///     assert_eq!(intent.tenant().as_str(), "acme");
+    ///     diesel::sql_query("INSERT INTO orders (status) VALUES ('pending')").execute(db)
+    /// }
+    ///
+    /// let check = Check::new(connect, ["orders"]).tenant(Tenant::shared("acme")?).racers(2);
+    /// assert!(check.run(open)?.has(Scenario::Race));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn tenant(mut self, tenant: Tenant) -> Self {
         self.tenant = Some(tenant);
         self
     }
 
-    /// How many calls race, each on a connection of its own: 8 if nothing is said, at least 2.
+    /// How many calls race, each on a connection of its own: 8 if nothing is said, at least 2. See [`tenant`](Self::tenant) for an example.
     pub fn racers(mut self, racers: usize) -> Self {
         self.racers = racers.max(2);
         self
     }
 
     /// One call is to leave the tables as they are: its answer is a final failure, such as a declined card.
+    ///
+    /// ```
+    /// # use diesel::prelude::*;
+    /// # use idem_diesel::testing::*;
+    /// # use idem_diesel::*;
+    /// # let connect = || SqliteConnection::establish("file:without_effect?mode=memory&cache=shared").expect("in memory");
+    /// # let mut db = connect();
+    /// # ensure_schema(&mut db)?;
+    /// # diesel::sql_query("CREATE TABLE orders (id INTEGER PRIMARY KEY, status TEXT NOT NULL, shipped_at TEXT)").execute(&mut db)?;
+    /// #[idempotent(scope = "orders.refuse", ttl = "48h")]
+    /// fn refuse(db: &mut SqliteConnection, intent: &Intent, _cmd: &()) -> QueryResult<Verdict<i64, String>> {
+    ///     diesel::sql_query("INSERT INTO orders (status) VALUES ('pending')").execute(db)?;
+    ///     Ok(Verdict::Failed("sold out".to_owned()))
+    /// }
+    ///
+    /// let report = Check::new(connect, ["orders"]).without_effect().run(refuse)?;
+    /// assert!(report.to_string().starts_with("one call       changed nothing"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn without_effect(mut self) -> Self {
         self.has_effect = false;
         self

@@ -18,19 +18,24 @@ impl<DB: Dialect, Q> TextQuery<DB> for Q where
 }
 
 /// Any query of one text column, as it is run.
+#[cfg(any(feature = "_pg", feature = "_sqlite"))]
 pub(crate) struct Texts<Q>(pub(crate) Q);
 
+#[cfg(any(feature = "_pg", feature = "_sqlite"))]
 impl<Q> QueryId for Texts<Q> {
     type QueryId = ();
     const HAS_STATIC_QUERY_ID: bool = false;
 }
 
+#[cfg(any(feature = "_pg", feature = "_sqlite"))]
 impl<Q> Query for Texts<Q> {
     type SqlType = Nullable<Text>;
 }
 
+#[cfg(any(feature = "_pg", feature = "_sqlite"))]
 impl<Q, Conn> diesel::RunQueryDsl<Conn> for Texts<Q> {}
 
+#[cfg(any(feature = "_pg", feature = "_sqlite"))]
 impl<DB: Dialect, Q: QueryFragment<DB>> QueryFragment<DB> for Texts<Q> {
     fn walk_ast<'b>(&'b self, out: AstPass<'_, 'b, DB>) -> QueryResult<()> {
         self.0.walk_ast(out)

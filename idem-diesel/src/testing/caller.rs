@@ -29,6 +29,9 @@ pub(super) trait MakeRequest<C, R> {
         R: 's;
 }
 
+/// Makes another request of one.
+pub(super) type Other<'a, R> = Box<dyn Fn(&R) -> R + 'a>;
+
 /// A closure of a user's that gives its value at once.
 pub(super) struct AtOnce<F>(pub(super) F);
 
@@ -199,10 +202,10 @@ async fn all<F: Future>(futures: Vec<F>) -> Vec<F::Output> {
         .collect();
     std::future::poll_fn(|context| {
         for (future, output) in &mut futures {
-            if output.is_none() {
-                if let Poll::Ready(value) = future.as_mut().poll(context) {
-                    *output = Some(value);
-                }
+            if output.is_none()
+                && let Poll::Ready(value) = future.as_mut().poll(context)
+            {
+                *output = Some(value);
             }
         }
         if futures.iter().all(|(_, output)| output.is_some()) {

@@ -179,10 +179,6 @@ impl TableChange {
 }
 
 /// Rows that were there before and after under one primary key, apart from the others.
-#[expect(
-    clippy::type_complexity,
-    reason = "three lists with names where it is called"
-)]
 fn pair<'r>(
     removed: Vec<&'r Row>,
     added: Vec<&'r Row>,

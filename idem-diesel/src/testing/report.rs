@@ -44,6 +44,12 @@ impl fmt::Display for Scenario {
 }
 
 /// What held, and what was not tried. Its text has one line for each scenario.
+///
+/// ```
+/// use idem_diesel::testing::{Report, Scenario};
+///
+/// assert!(!Report::default().has(Scenario::Race));
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Report {
     held: Vec<(Scenario, String)>,
@@ -85,6 +91,18 @@ impl fmt::Display for Report {
 /// ```text
 /// the second call changed `payments`: 2 new rows where one call leaves 1
 /// hint: nothing is recorded under the key: is the handler marked `#[idempotent]`, or does it call `begin`?
+/// ```
+///
+/// ```
+/// use diesel::prelude::*;
+/// use idem_diesel::testing::{Check, Scenario};
+/// use idem_diesel::{Error, Intent};
+///
+/// let connect = || SqliteConnection::establish(":memory:").expect("in memory");
+/// let nothing = |_: &mut SqliteConnection, _: &Intent, (): &()| Ok::<_, Error>(());
+/// let broken = Check::new(connect, ["payments"]).run(nothing).unwrap_err();
+/// assert_eq!(broken.to_string(), "there is no table `payments`");
+/// assert_eq!(broken.scenario(), Scenario::OneCall);
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Broken {
