@@ -167,9 +167,7 @@ pub const PERFORM: Operation = Operation::new("tests.perform", Retention::litera
 pub trait Backend: Sized + Send + Sync + 'static {
     type Conn: IdempotentConnection + Send + 'static;
 
-    fn is_postgres() -> bool {
-        Self::place().is_postgres()
-    }
+    fn is_postgres() -> bool;
 
     /// A fresh database with all tables.
     fn place() -> Place;
@@ -266,7 +264,7 @@ macro_rules! call {
 
 /// The handlers of one kind of connection, and the backend that calls them.
 macro_rules! backend {
-    ($backend:ident in $module:ident: $conn:ty, $place:expr, $connect:path, [$($asyncness:ident)?], [$($wait:tt)*], $dsl:path, $simple:path, $manager:path) => {
+    ($backend:ident in $module:ident: $conn:ty, $place:expr, $is_postgres:literal, $connect:path, [$($asyncness:ident)?], [$($wait:tt)*], $dsl:path, $simple:path, $manager:path) => {
         pub struct $backend;
 
         mod $module {
@@ -487,6 +485,10 @@ macro_rules! backend {
         impl Backend for $backend {
             type Conn = $conn;
 
+            fn is_postgres() -> bool {
+                $is_postgres
+            }
+
             fn place() -> Place {
                 $place.with_tables()
             }
@@ -576,24 +578,28 @@ macro_rules! backend {
 backend!(
     SqliteSync in sqlite_sync: diesel::SqliteConnection,
     Place::Sqlite(support::sqlite::fresh_file()),
+    false,
     diesel::Connection, [], [], diesel::RunQueryDsl, diesel::connection::SimpleConnection,
     diesel::connection::TransactionManager
 );
 backend!(
     PgSync in pg_sync: diesel::PgConnection,
     Place::Postgres(support::postgres::fresh_database()),
+    true,
     diesel::Connection, [], [], diesel::RunQueryDsl, diesel::connection::SimpleConnection,
     diesel::connection::TransactionManager
 );
 backend!(
     SqliteAsync in sqlite_async: diesel_async::sync_connection_wrapper::SyncConnectionWrapper<diesel::SqliteConnection>,
     Place::Sqlite(support::sqlite::fresh_file()),
+    false,
     diesel_async::AsyncConnection, [async], [.await], diesel_async::RunQueryDsl, diesel_async::SimpleAsyncConnection,
     diesel_async::TransactionManager
 );
 backend!(
     PgAsync in pg_async: diesel_async::AsyncPgConnection,
     Place::Postgres(support::postgres::fresh_database()),
+    true,
     diesel_async::AsyncConnection, [async], [.await], diesel_async::RunQueryDsl, diesel_async::SimpleAsyncConnection,
     diesel_async::TransactionManager
 );
@@ -608,16 +614,16 @@ pub fn run(test: impl Future<Output = ()>) {
         .block_on(test);
 }
 
-/// Makes four tests of one body that is generic over its backend.
+/// Makes tests of one body that is generic over its backend: one on each, and those on PostgreSQL once more through pgbouncer.
 macro_rules! on_every_backend {
     ($($(#[$attribute:meta])* async fn $name:ident<$backend:ident: Backend>() $body:block)+) => {$(
         $(#[$attribute])*
-        mod $name {
+        pub mod $name {
             #[allow(unused_imports, reason = "not every body needs every name of its file")]
             use super::*;
             use crate::backend::Backend;
 
-            async fn body<$backend: Backend>() $body
+            pub async fn body<$backend: Backend>() $body
 
             #[test]
             fn sqlite_sync() {
@@ -637,6 +643,18 @@ macro_rules! on_every_backend {
             #[test]
             fn pg_async() {
                 crate::backend::run(body::<crate::backend::PgAsync>());
+            }
+
+            #[test]
+            fn pg_sync_through_pgbouncer() {
+                use crate::pgbouncer::{Through, run};
+                run(module_path!(), body::<Through<crate::backend::PgSync>>());
+            }
+
+            #[test]
+            fn pg_async_through_pgbouncer() {
+                use crate::pgbouncer::{Through, run};
+                run(module_path!(), body::<Through<crate::backend::PgAsync>>());
             }
         }
     )+};

@@ -30,7 +30,7 @@ async fn poll_at_most<T>(polls: usize, future: impl Future<Output = T>) -> Optio
 ///
 /// How often a call is polled until it is done depends on the machine, so all numbers up to a bound are tried; `at_least` of them must
 /// drop the call half-way.
-async fn case_b4_dropped_at_every_await<B: Backend>(at_least: usize) {
+pub async fn case_b4_dropped_at_every_await<B: Backend>(at_least: usize) {
     let cmd = CreateOrder {
         account_id: 1,
         amount_cents: 5,
@@ -72,7 +72,7 @@ fn case_b4_sqlite_async() {
 }
 
 /// A body that hangs after its writes is dropped; the connection and the key are free at once.
-async fn a_hanging_body_is_dropped<B: Backend>() {
+pub async fn a_hanging_body_is_dropped<B: Backend>() {
     let place = B::place();
     let mut conn = B::connect(&place).await;
     let (key, gate) = (intent("k"), Gate::open());

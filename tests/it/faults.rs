@@ -167,7 +167,7 @@ async fn fail_here<B: Backend>(
         }
         Failure::Kill => unreachable!("a process is killed by its parent"),
     };
-    let call = tokio::spawn(async move {
+    let running = tokio::spawn(async move {
         B::perform(
             &mut conn,
             Some(&intent("k")),
@@ -179,10 +179,10 @@ async fn fail_here<B: Backend>(
     });
     if failure == Failure::Drop {
         arrived.notified().await;
-        call.abort();
-        assert!(call.await.unwrap_err().is_cancelled(), "{cell}");
+        running.abort();
+        assert!(running.await.unwrap_err().is_cancelled(), "{cell}");
     } else {
-        match call.await {
+        match running.await {
             Ok(done) => assert!(
                 done.is_err() || failure == Failure::Terminate,
                 "{cell}: {done:?}"

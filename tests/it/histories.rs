@@ -69,10 +69,10 @@ impl Random {
 /// A number from the environment.
 fn variable(name: &str) -> Option<u64> {
     let text = std::env::var(name).ok()?;
-    match text.parse() {
-        Ok(number) => Some(number),
-        Err(_) => panic!("{name} is not a number: {text}"),
-    }
+    Some(
+        text.parse()
+            .unwrap_or_else(|error| panic!("{name}={text}: {error}")),
+    )
 }
 
 fn seed() -> u64 {
@@ -340,7 +340,7 @@ fn silence_told_panics() {
     ONCE.call_once(|| {
         let others = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
-            if panic.payload_as_str() != Some(TOLD_PANIC) {
+            if panic.payload().downcast_ref() != Some(&TOLD_PANIC) {
                 others(panic);
             }
         }));
@@ -435,17 +435,17 @@ fn tell(calls: &[Call], is_async: bool) {
             count(|answer| *answer == Answer::NotCalled),
         ),
     ];
-    let mut text = String::new();
+    let mut texts = vec![format!("{} calls", calls.len())];
     for (name, count) in counts {
-        text += &format!(", {count} {name}");
         let may_be_none = match name {
             "told to come back" | "on a broken connection" => true,
             "dropped" => !is_async,
             _ => calls.len() < 1_000,
         };
-        assert!(count > 0 || may_be_none, "none {name}{text}");
+        assert!(count > 0 || may_be_none, "none {name} of {texts:?}");
+        texts.push(format!("{count} {name}"));
     }
-    println!("{} calls{text}", calls.len());
+    println!("{}", texts.join(", "));
 }
 
 on_every_backend! {

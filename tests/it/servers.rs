@@ -84,10 +84,10 @@ fn two_connections_share_one_sqlite_file() {
     assert_eq!(rows.number, 1);
 }
 
-/// Starts `throwaway-postgres` with a command that shows where the server is, and then waits for as long as it may.
-fn start_server_of_another_process() -> (Child, String) {
+/// Starts `throwaway-postgres` with a command that shows where a server is, and then waits for as long as it may.
+fn start_server_of_another_process(url: &str) -> (Child, String) {
     let mut process = Command::new(env!("CARGO_BIN_EXE_throwaway-postgres"))
-        .args(["sh", "-c", "echo {url}; exec cat"])
+        .args(["sh", "-c", &format!("echo {url}; exec cat")])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
@@ -105,7 +105,7 @@ fn a_killed_process_leaves_neither_server_nor_folder() {
         // The tests use a server that is not ours: no process starts one, and this machine may have no programs for it.
         return;
     }
-    let (mut process, url) = start_server_of_another_process();
+    let (mut process, url) = start_server_of_another_process("{url}");
     let mut conn = PgConnection::establish(&url).unwrap();
     let data: Setting = sql_query("SELECT current_setting('data_directory') AS setting")
         .get_result(&mut conn)
@@ -124,9 +124,27 @@ fn a_killed_process_leaves_neither_server_nor_folder() {
     assert!(PgConnection::establish(&url).is_err());
 }
 
+#[test]
+fn a_killed_process_leaves_no_pgbouncer() {
+    let (mut process, url) = start_server_of_another_process("{pgbouncer}");
+    let mut conn = PgConnection::establish(&url).unwrap();
+    process.kill().unwrap();
+    process.wait().unwrap();
+    sql_query("SELECT pg_sleep(60)")
+        .execute(&mut conn)
+        .unwrap_err();
+    let start = Instant::now();
+    while PgConnection::establish(&url).is_ok() {
+        assert!(start.elapsed() < PATIENCE, "{url} is still there");
+        std::thread::yield_now();
+    }
+}
+
+/// How long a process may take that ends after the answer that a test waits for.
+const PATIENCE: Duration = Duration::from_secs(30);
+
 /// The folder goes last, a moment after the server; nobody tells when.
 fn wait_until_gone(data: &Path) {
-    const PATIENCE: Duration = Duration::from_secs(30);
     let folder = data.parent().unwrap();
     let start = Instant::now();
     while folder.exists() {

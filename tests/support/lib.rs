@@ -3,6 +3,11 @@
 //! A test that cannot have its database fails, with a text that says how to get one. Nothing here skips.
 
 mod folder;
+mod server_url;
+mod watched;
 
+pub mod locale;
+pub mod pgbouncer;
 pub mod postgres;
+pub mod proxy;
 pub mod sqlite;

@@ -354,9 +354,16 @@ fn repeated(parts: &Parts, call: TokenStream) -> TokenStream {
     let touched = touched.map(
         |Owned { name, cfg, .. }| quote_spanned!(Span::mixed_site()=> #(#cfg)* let _ = &mut #name;),
     );
+    // They are taken by value, and this is what takes them: each run has clones.
+    let intent = is_owned(&parts.intent).then_some(&parts.intent.name);
+    let kept = intent.map(|name| quote_spanned!(Span::mixed_site()=> let #name = #name;));
+    let kept = kept.into_iter().chain(owned.iter().map(
+        |Owned { name, cfg, .. }| quote_spanned!(Span::mixed_site()=> #(#cfg)* let #name = #name;),
+    ));
     quote_spanned! {Span::mixed_site()=>
         let mut retries = __idem::__private::Retries::new(#times);
         #(#touched)*
+        #(#kept)*
         loop {
             #call
         }

@@ -19,6 +19,9 @@ async fn pay(
     );
     let mut retries = __idem::__private::Retries::new(3);
     let _ = &mut cmd;
+    let intent = intent;
+    let cmd = cmd;
+    let line = line;
     loop {
         let __claim = __idem::__private::asynchronous::begin::<
             QueryResult<()>,

@@ -5,17 +5,22 @@
 //!     cargo run --example checkout -- --database-url {url}
 //! ```
 //!
-//! `{url}` in the arguments is the URL of the database, which the command also finds in `IDEM_EXAMPLE_DATABASE_URL`. It finds
-//! the server in `IDEM_TEST_DATABASE_URL`, so that tests that run in many processes can share it. The exit code is the
+//! `{url}` in the arguments is the URL of the database, which the command also finds in `IDEM_EXAMPLE_DATABASE_URL`. `{pgbouncer}` is
+//! the URL of the same database through a pgbouncer in transaction mode, which is started only for a command that asks. It finds the
+//! server in `IDEM_TEST_DATABASE_URL`, so that tests that run in many processes can share it. The exit code is the
 //! command's own.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitCode, ExitStatus};
 
+use support::pgbouncer;
 use support::postgres::{SERVER_URL_VARIABLE, Server};
 
 /// Gives the command the URL of its database.
 const DATABASE_URL_VARIABLE: &str = "IDEM_EXAMPLE_DATABASE_URL";
+
+/// Stands for the URL through pgbouncer.
+const PGBOUNCER: &str = "{pgbouncer}";
 
 fn main() -> ExitCode {
     match run() {
@@ -34,8 +39,16 @@ fn run() -> Result<ExitStatus, String> {
     )?;
     let server = Server::find_or_start()?;
     let database = server.fresh_database()?;
+    let filled_in = |argument: String| {
+        let argument = argument.replace("{url}", database.url());
+        if argument.contains(PGBOUNCER) {
+            argument.replace(PGBOUNCER, &pgbouncer::in_front_of(database.url()))
+        } else {
+            argument
+        }
+    };
     Command::new(&program)
-        .args(arguments.map(|argument| argument.replace("{url}", database.url())))
+        .args(arguments.map(filled_in))
         .env(DATABASE_URL_VARIABLE, database.url())
         .env(SERVER_URL_VARIABLE, server.url())
         .status()

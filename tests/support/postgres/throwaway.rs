@@ -1,30 +1,13 @@
 //! A PostgreSQL server of this process alone, which leaves nothing behind.
-//!
-//! 1. This process makes a folder and picks free ports.
-//! 2. It starts `watchdog.sh` in a process group of its own and keeps the only writing end of the script's standard input.
-//! 3. The script makes the data directory, starts the server, and answers `ready PORT`.
-//! 4. The end of this process closes the pipe, whether it returns, panics or is killed. The script then stops the server and
-//!    removes the folder.
-//!
-//! `initdb` refuses to run as root, so that for root the script runs as `postgres`, or else as `nobody`.
 
-use std::io::{BufRead, BufReader, Read};
-use std::net::{Ipv4Addr, TcpListener};
-use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
-use std::os::unix::process::CommandExt;
-use std::path::Path;
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::ffi::OsStr;
 
-use tempfile::TempDir;
 use uuid::Uuid;
 
 use super::binaries;
-use crate::folder;
+use crate::watched::{Watchdog, Watched};
 
 const WATCHDOG: &str = include_str!("watchdog.sh");
-
-/// How many ports the script may try: a free port can be taken by somebody else before the server has it.
-const PORTS: usize = 5;
 
 /// Fast because nothing has to survive, in UTC, and with room for tests that race on many connections. No local socket: its
 /// path could be longer than the system allows.
@@ -36,164 +19,32 @@ const SETTINGS: &str = "-c listen_addresses=127.0.0.1 -c unix_socket_directories
 #[derive(Debug)]
 pub(super) struct Throwaway {
     url: String,
-    watchdog: Child,
-    /// Held open: its end is what the script waits for.
-    lifeline: Option<ChildStdin>,
+    _server: Watched,
 }
 
 impl Throwaway {
     pub(super) fn start() -> Result<Self, String> {
         let bin = binaries::folder()?;
-        let failed = |what: &str| {
-            let what = what.to_owned();
-            move |error: std::io::Error| format!("no throwaway PostgreSQL server: {what}: {error}")
-        };
-
-        let folder = new_folder().map_err(failed("no temporary folder"))?;
-        let ports = free_ports().map_err(failed("no free port on 127.0.0.1"))?;
         let password = Uuid::new_v4().simple().to_string();
-        let mut command = Command::new("sh");
-        command
-            .args(["-c", WATCHDOG, "watchdog"])
-            .args([&bin, folder.path()])
-            .args([&ports, SETTINGS])
-            .env("IDEM_WATCHDOG_PASSWORD", &password)
-            .env("LC_ALL", "C")
-            .current_dir(folder.path())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            // An interrupt from the terminal goes to the whole group: it must end the tests and not the one who cleans up.
-            .process_group(0);
-        // PGDATA, PGPORT and the like of the person at the terminal belong to another server.
-        for (name, _) in std::env::vars_os() {
-            if name.as_encoded_bytes().starts_with(b"PG") {
-                command.env_remove(name);
-            }
-        }
-        if let Some(user) = unprivileged_user(folder.path()).map_err(failed("no user for it"))? {
-            chown(folder.path(), Some(user.uid), Some(user.gid)).map_err(failed("its folder"))?;
-            command.uid(user.uid).gid(user.gid);
-        }
-
-        let mut watchdog = command.spawn().map_err(failed("sh"))?;
-        // From here on the script removes the folder.
-        let folder = folder.keep();
-        let lifeline = watchdog.stdin.take();
-        match port_of_ready_server(&mut watchdog) {
-            Ok(port) => Ok(Self {
-                url: format!("postgres://postgres:{password}@127.0.0.1:{port}/postgres"),
-                watchdog,
-                lifeline,
-            }),
-            Err(log) => {
-                drop(lifeline);
-                let _ = watchdog.wait();
-                Err(format!(
-                    "the throwaway PostgreSQL server from {} did not start in {}:\n{log}",
-                    bin.display(),
-                    folder.display()
-                ))
-            }
-        }
+        let watchdog = Watchdog {
+            server: "PostgreSQL",
+            script: WATCHDOG,
+            arguments: &[bin.as_os_str(), OsStr::new(SETTINGS)],
+            secrets: &[("IDEM_WATCHDOG_PASSWORD", &password)],
+        };
+        let server = watchdog
+            .start()
+            .map_err(|error| format!("{error}\n(programs: {})", bin.display()))?;
+        Ok(Self {
+            url: format!(
+                "postgres://postgres:{password}@127.0.0.1:{}/postgres",
+                server.port()
+            ),
+            _server: server,
+        })
     }
 
     pub(super) fn url(&self) -> &str {
         &self.url
     }
-}
-
-impl Drop for Throwaway {
-    fn drop(&mut self) {
-        drop(self.lifeline.take());
-        let _ = self.watchdog.wait();
-    }
-}
-
-/// The answer of the script: a port, or the logs of what failed.
-fn port_of_ready_server(watchdog: &mut Child) -> Result<u16, String> {
-    let Some(stdout) = watchdog.stdout.take() else {
-        return Err("no pipe from the script".to_owned());
-    };
-    let mut answer = BufReader::new(stdout);
-    let mut first = String::new();
-    answer
-        .read_line(&mut first)
-        .map_err(|error| error.to_string())?;
-    if let Some(port) = first.strip_prefix("ready ") {
-        return port.trim().parse().map_err(|_| first.clone());
-    }
-    let mut rest = String::new();
-    answer
-        .read_to_string(&mut rest)
-        .map_err(|error| error.to_string())?;
-    Err(first + &rest)
-}
-
-/// A folder that the server's user can remove: for root, `TMPDIR` may be closed to everybody else.
-fn new_folder() -> std::io::Result<TempDir> {
-    const PREFIX: &str = "idem-postgres-";
-    const OTHERS_WRITE_AND_ENTER: u32 = 0o003;
-    let folder = folder::fresh(PREFIX)?;
-    let parent = folder.path().parent().unwrap_or(folder.path());
-    let parent_mode = std::fs::metadata(parent)?.permissions().mode();
-    if is_root(folder.path())? && parent_mode & OTHERS_WRITE_AND_ENTER != OTHERS_WRITE_AND_ENTER {
-        return folder::fresh_in(Path::new("/tmp"), PREFIX);
-    }
-    Ok(folder)
-}
-
-/// Whether this process is root's, which the owner of a folder that it made tells.
-fn is_root(own_folder: &Path) -> std::io::Result<bool> {
-    Ok(std::fs::metadata(own_folder)?.uid() == 0)
-}
-
-/// Free ports, separated by spaces. All are held until the last is known, so that they differ.
-fn free_ports() -> std::io::Result<String> {
-    let held: Vec<TcpListener> = (0..PORTS)
-        .map(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)))
-        .collect::<std::io::Result<_>>()?;
-    let ports: Vec<String> = held
-        .iter()
-        .map(|listener| Ok(listener.local_addr()?.port().to_string()))
-        .collect::<std::io::Result<_>>()?;
-    Ok(ports.join(" "))
-}
-
-#[derive(Clone, Copy)]
-struct User {
-    uid: u32,
-    gid: u32,
-}
-
-/// Whom the server runs as if this process is root's.
-fn unprivileged_user(own_folder: &Path) -> std::io::Result<Option<User>> {
-    if !is_root(own_folder)? {
-        return Ok(None);
-    }
-    let users = std::fs::read_to_string("/etc/passwd")?;
-    ["postgres", "nobody"]
-        .iter()
-        .find_map(|name| user_of(&users, name))
-        .map(Some)
-        .ok_or_else(|| {
-            std::io::Error::other(
-                "PostgreSQL refuses root, and /etc/passwd has neither postgres nor nobody",
-            )
-        })
-}
-
-/// The ids of an account in the text of `/etc/passwd`: `name:password:uid:gid:…`.
-fn user_of(users: &str, name: &str) -> Option<User> {
-    users.lines().find_map(|line| {
-        let mut fields = line
-            .strip_prefix(name)?
-            .strip_prefix(':')?
-            .split(':')
-            .skip(1);
-        Some(User {
-            uid: fields.next()?.parse().ok()?,
-            gid: fields.next()?.parse().ok()?,
-        })
-    })
 }

@@ -1,10 +1,10 @@
 # Runs one throwaway PostgreSQL server until standard input ends, then removes everything.
-# Arguments: the folder of the server's programs, an empty folder, ports to try, settings for the server.
+# Arguments: an empty folder, ports to try, the folder of the server's programs, settings for the server.
 # Answers with one line, `ready PORT`, or with the logs of what failed.
 
-bin=$1
-folder=$2
-ports=$3
+folder=$1
+ports=$2
+bin=$3
 settings=$4
 
 clean_up() {

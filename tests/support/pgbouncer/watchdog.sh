@@ -1,0 +1,53 @@
+# Runs one throwaway pgbouncer until standard input ends, then removes everything.
+# Arguments: an empty folder, ports to try, the program.
+# Answers with one line, `ready PORT`, or with the log of what failed.
+
+folder=$1
+ports=$2
+program=$3
+
+clean_up() {
+    # Nothing is kept, so that nobody is waited for.
+    [ -z "$server" ] || kill -TERM "$server"
+    wait
+    cd / && rm -rf "$folder"
+} >/dev/null 2>&1
+
+start() {
+    umask 077
+    printf '%s\n' "$IDEM_WATCHDOG_USERS" >"$folder/users.txt" && mkfifo "$folder/lines" || return 1
+    for port in $ports; do
+        printf '%s\nlisten_port = %s\nauth_file = %s\n' "$IDEM_WATCHDOG_CONFIGURATION" "$port" "$folder/users.txt" \
+            >"$folder/pgbouncer.ini" || return 1
+        "$program" "$folder/pgbouncer.ini" >"$folder/lines" 2>&1 &
+        server=$!
+        # It says so itself when it listens; when it fails, its last line ends the loop.
+        exec 3<"$folder/lines"
+        while read -r line <&3; do
+            printf '%s\n' "$line" >>"$folder/pgbouncer.log"
+            case $line in *"process up"*) return 0 ;; esac
+        done
+        wait "$server"
+        server=
+    done
+    return 1
+}
+
+# What the shell itself complains about belongs to the answer.
+exec 2>&1
+server=
+trap clean_up EXIT
+trap 'exit 1' HUP INT TERM
+# Whoever waits for the answer may be gone already; the cleaning comes all the same.
+trap '' PIPE
+
+if start; then
+    unset IDEM_WATCHDOG_USERS IDEM_WATCHDOG_CONFIGURATION
+    # Nobody reads the rest, and a full pipe would stop the server.
+    cat <&3 >/dev/null &
+    echo "ready $port"
+    read -r _
+else
+    cat "$folder/pgbouncer.log"
+    exit 1
+fi
