@@ -262,6 +262,8 @@ async fn store<C: IdempotentConnection>(
     if transaction.inner().met_conflict() {
         return Err(ErrorKind::Conflict.into());
     }
+    // Diesel has given the connection up: the session ended under a body that went on regardless.
+    transaction.inner().status().transaction_state()?;
     match transaction.levels_left_open() {
         // A future of Diesel's that the body dropped may have left a flag at which Diesel's COMMIT would stop.
         Levels::AsOpened => transaction.forget_levels_of_the_body(),

@@ -4,9 +4,11 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use idem_diesel::fault::{Armed, Fault, Point, arm};
-use idem_diesel::{Operation, Retention};
+use idem_diesel::{ErrorKind, Operation, Policy, Retention};
+use support::proxy::Proxy;
 use tokio::sync::Notify;
 
 use crate::backend::{Backend, PgAsync, PgSync, Place, SqliteAsync, SqliteSync, intent, run};
@@ -25,22 +27,30 @@ enum Failure {
     Kill,
     /// The server ends the session.
     Terminate,
+    /// The network closes the connection.
+    Cut,
+    /// The network forwards nothing any more, and says nothing.
+    Silence,
 }
 
 const LOCAL: [Failure; 3] = [Failure::Error, Failure::Panic, Failure::Kill];
 const LOCAL_ASYNC: [Failure; 4] = [Failure::Error, Failure::Panic, Failure::Drop, Failure::Kill];
-const REMOTE: [Failure; 4] = [
+const REMOTE: [Failure; 6] = [
     Failure::Error,
     Failure::Panic,
     Failure::Kill,
     Failure::Terminate,
+    Failure::Cut,
+    Failure::Silence,
 ];
-const REMOTE_ASYNC: [Failure; 5] = [
+const REMOTE_ASYNC: [Failure; 7] = [
     Failure::Error,
     Failure::Panic,
     Failure::Drop,
     Failure::Kill,
     Failure::Terminate,
+    Failure::Cut,
+    Failure::Silence,
 ];
 
 /// The cells of all four tests below.
@@ -55,7 +65,9 @@ fn script() -> Script {
 
 /// An operation of a cell's own, because the hooks are known by operation.
 fn operation(cell: &str) -> Operation {
-    Operation::new(cell.to_owned().leak(), Retention::literal("48h"))
+    // A client that fell silent is given up after this long.
+    let policy = Policy::new().max_idle(Some(Duration::from_millis(300)));
+    Operation::new(cell.to_owned().leak(), Retention::literal("48h")).with_policy(policy)
 }
 
 /// Asks `failure` at the first time that a call comes to `point`.
@@ -143,7 +155,9 @@ async fn fail_here<B: Backend>(
     point: Point,
     failure: Failure,
 ) {
-    let mut conn = B::connect(place).await;
+    let proxy = matches!(failure, Failure::Cut | Failure::Silence)
+        .then(|| Arc::new(Proxy::in_front_of(place.url())));
+    let mut conn = B::connect_to(proxy.as_ref().map_or(place.url(), |proxy| proxy.url())).await;
     let arrived = Arc::new(Notify::new());
     let (armed, reached) = match failure {
         Failure::Error => arm_once(&operation, point, || Fault::Error),
@@ -165,6 +179,16 @@ async fn fail_here<B: Backend>(
                 Fault::None
             })
         }
+        Failure::Cut | Failure::Silence => {
+            let proxy = Arc::clone(proxy.as_ref().unwrap());
+            arm_once(&operation, point, move || {
+                tokio::task::block_in_place(|| match failure {
+                    Failure::Cut => proxy.cut(),
+                    _ => proxy.silence(),
+                });
+                Fault::None
+            })
+        }
         Failure::Kill => unreachable!("a process is killed by its parent"),
     };
     let running = tokio::spawn(async move {
@@ -182,9 +206,23 @@ async fn fail_here<B: Backend>(
         running.abort();
         assert!(running.await.unwrap_err().is_cancelled(), "{cell}");
     } else {
+        if failure == Failure::Silence {
+            // The client knows nothing yet; the server gives it up, and somebody else goes on.
+            let mut other = B::connect(place).await;
+            let gate = Gate::open();
+            let done =
+                B::perform(&mut other, Some(&intent("k")), &operation, &script(), &gate).await;
+            assert!(done.is_ok(), "{cell}: {done:?}");
+            tokio::task::block_in_place(|| proxy.as_ref().unwrap().cut());
+        }
         match running.await {
+            // Behind these boundaries nothing is sent whose answer matters: the call ends well on a connection that is gone.
             Ok(done) => assert!(
-                done.is_err() || failure == Failure::Terminate,
+                done.is_err()
+                    || (matches!(
+                        failure,
+                        Failure::Terminate | Failure::Cut | Failure::Silence
+                    ) && matches!(point, Point::AfterRead | Point::AfterCommit)),
                 "{cell}: {done:?}"
             ),
             Err(panicked) => assert!(panicked.is_panic() && failure == Failure::Panic, "{cell}"),
@@ -301,4 +339,47 @@ fn pg_sync() {
 #[test]
 fn pg_async() {
     walk::<PgAsync>("pg_async", &REMOTE_ASYNC);
+}
+
+/// Case B8: COMMIT arrives, and its answer does not. The caller is told that nobody knows; the same key finds out.
+async fn case_b8_the_answer_to_commit_is_lost<B: Backend>() {
+    let place = B::place();
+    place.run("INSERT INTO orders (account_id, amount_cents, status) VALUES (1, 5, 'pending')");
+    let name = std::any::type_name::<B>();
+    let operation = operation(name);
+    let proxy = Arc::new(Proxy::in_front_of(place.url()));
+    let mut conn = B::connect_to(proxy.url()).await;
+    let swallowing = Arc::clone(&proxy);
+    let (armed, reached) = arm_once(&operation, Point::AfterStore, move || {
+        tokio::task::block_in_place(|| swallowing.swallow_answers());
+        Fault::None
+    });
+    let running = tokio::spawn(async move {
+        let gate = Gate::open();
+        B::perform(&mut conn, Some(&intent("k")), &operation, &script(), &gate).await
+    });
+    tokio::task::block_in_place(|| {
+        proxy.wait_until_an_answer_is_lost();
+        proxy.cut();
+    });
+    let error = running.await.unwrap().unwrap_err();
+    drop(armed);
+    assert!(reached.load(Ordering::SeqCst));
+    assert_eq!(error.kind(), Some(&ErrorKind::OutcomeUnknown));
+    assert_eq!((place.effects(), place.records()), (1, 1));
+    let mut conn = B::connect(&place).await;
+    let gate = Gate::open();
+    let retry = B::perform(&mut conn, Some(&intent("k")), &operation, &script(), &gate).await;
+    assert!(retry.unwrap().is_replayed());
+    assert_eq!((place.effects(), gate.entered()), (1, 0));
+}
+
+#[test]
+fn case_b8_pg_sync() {
+    run(case_b8_the_answer_to_commit_is_lost::<PgSync>());
+}
+
+#[test]
+fn case_b8_pg_async() {
+    run(case_b8_the_answer_to_commit_is_lost::<PgAsync>());
 }

@@ -209,9 +209,14 @@ on_postgres! {
         }
         turnstile.wait_for(2);
         turnstile.open();
+        // The loser is told at once; the winner has to commit first.
+        let mut ended = Vec::new();
+        for call in calls {
+            ended.push(call.await.unwrap());
+        }
         let mut losers = 0;
-        for ((call, key), script) in calls.into_iter().zip(keys).zip(&scripts) {
-            let Err(error) = call.await.unwrap() else {
+        for ((done, key), script) in ended.into_iter().zip(keys).zip(&scripts) {
+            let Err(error) = done else {
                 continue;
             };
             losers += 1;
