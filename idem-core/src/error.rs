@@ -87,7 +87,7 @@ pub enum ErrorKind {
     /// The call was made inside itself, under the same key.
     Reentrant,
     /// A claim was committed without an answer, because a body ended the transaction by itself. Its effects may be there;
-    /// a person must look, then remove the row.
+    /// a person must look, then remove the row with `idem_diesel::admin::forget`.
     Orphaned,
     /// The call was abandoned by its owner and waits for a person's decision.
     Parked,
@@ -507,7 +507,7 @@ impl fmt::Display for ErrorKind {
             Self::Expired => f.write_str("the retry came after the record of its key expired"),
             Self::Reentrant => f.write_str("the handler was called inside itself with the same idempotency key"),
             Self::Orphaned => f.write_str(
-                "a claim was committed without an answer: check its effects, then delete its row from api_idempotency",
+                "a claim was committed without an answer: check its effects, then remove its row with idem_diesel::admin::forget",
             ),
             Self::Parked => f.write_str("the call was abandoned and waits for a person's decision"),
             Self::RecordHidden => f.write_str(

@@ -47,6 +47,13 @@ pub trait Dialect: Backend {
     #[doc(hidden)]
     const NOW: &'static str;
 
+    /// Takes the lock of a purge if no other has it, and gives one text if it did.
+    #[doc(hidden)]
+    const TAKE_PURGE_LOCK: &'static str;
+    /// Locks the rows that a subquery selects, but for those that somebody else is changing.
+    #[doc(hidden)]
+    const SKIP_LOCKED: &'static str;
+
     /// Writes a table's name.
     #[doc(hidden)]
     fn push_table<T: TableName>(out: AstPass<'_, '_, Self>, table: &'static T) -> QueryResult<()>;
@@ -65,7 +72,7 @@ pub trait Dialect: Backend {
     /// Binds an integer.
     #[doc(hidden)]
     fn push_integer<'b>(out: &mut AstPass<'_, 'b, Self>, integer: &'b i64) -> QueryResult<()>;
-    /// The time `seconds` from now.
+    /// The time `seconds` from now; before now, if they are negative.
     #[doc(hidden)]
     fn push_time_after<'b>(out: &mut AstPass<'_, 'b, Self>, seconds: &'b i64) -> QueryResult<()>;
     /// Microseconds since the Unix epoch of the time `expression`.

@@ -14,7 +14,7 @@ use idem_core::answer::End;
 
 use crate::connection::Flavor;
 use crate::dialect::Dialect;
-use crate::store::{Read, Row};
+use crate::store::{Read, RecordRow, Records, Row};
 use crate::texts::TextQuery;
 
 #[cfg(feature = "async-postgres")]
@@ -138,6 +138,12 @@ pub trait Driver: Send + Sized + 'static {
 
     /// Runs [`Read`].
     fn read(&mut self, read: Read) -> impl Future<Output = QueryResult<Row>> + Send;
+
+    /// Runs [`Records`].
+    fn records(
+        &mut self,
+        records: Records,
+    ) -> impl Future<Output = QueryResult<Vec<RecordRow>>> + Send;
 
     /// Runs a query of one text column.
     fn texts<Q>(

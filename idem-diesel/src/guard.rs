@@ -28,8 +28,8 @@ use crate::dialect::Dialect;
 use crate::driver::{Driver, Entry, Opening};
 use crate::error::{Error, kind_of};
 use crate::fault::{Point, reach};
-use crate::migrations::table_exists;
-use crate::store::{End, Horizons, RowKey, TABLE};
+use crate::migrations::explain;
+use crate::store::{End, Horizons, RowKey};
 use crate::transaction::{Levels, Transaction};
 
 /// A call, before anything was sent for it.
@@ -160,7 +160,7 @@ async fn try_begin<C: IdempotentConnection>(
     let claimed = match begun {
         Ok(Won::Replay(answer)) => return Ok(Begun::Replay(answer)),
         Ok(Won::Execute(claimed)) => claimed,
-        Err(error) => return Err(explain(&mut transaction, error).await),
+        Err(error) => return Err(explain(transaction.inner(), error).await),
     };
     let has_savepoint = request.may_fail || <C::Inner as Driver>::Dialect::ALWAYS_SAVEPOINT;
     if has_savepoint {
@@ -326,21 +326,4 @@ async fn why_refused<C: IdempotentConnection>(
 /// The end of an execution without an answer: everything is rolled back, and the key is free.
 pub(crate) async fn release<C: IdempotentConnection>(mut transaction: Transaction<'_, C>) {
     transaction.rollback().await;
-}
-
-/// A statement that the database refused before the body: is it the table that is missing?
-async fn explain<C: IdempotentConnection>(
-    transaction: &mut Transaction<'_, C>,
-    error: Error,
-) -> Error {
-    if error.kind() != &ErrorKind::Database {
-        return error;
-    }
-    let kind = match table_exists(transaction.inner()).await {
-        Ok(false) => ErrorKind::TableMissing { table: TABLE },
-        // The session was ended while its statement ran, which a driver may report like any other error.
-        Err(lost) if lost.kind() == &ErrorKind::ConnectionLost => ErrorKind::ConnectionLost,
-        _ => return error,
-    };
-    error.into_core().into_kind(kind).into()
 }

@@ -1,5 +1,6 @@
 #![doc = include_str!("../../README.md")]
 
+pub mod admin;
 mod after_commit;
 mod claim;
 pub mod connection;
@@ -12,6 +13,7 @@ pub mod fault;
 mod guard;
 mod handler;
 pub mod migrations;
+pub mod retention;
 mod store;
 #[cfg(feature = "testing")]
 pub mod testing;

@@ -200,6 +200,20 @@ async fn check<D: Driver>(db: &mut D) -> Result<(), Error> {
     .into())
 }
 
+/// A statement that the database refused: is it the table that is missing?
+pub(crate) async fn explain<D: Driver>(db: &mut D, error: Error) -> Error {
+    if error.kind() != &ErrorKind::Database {
+        return error;
+    }
+    let kind = match table_exists(db).await {
+        Ok(false) => ErrorKind::TableMissing { table: TABLE },
+        // The session was ended while its statement ran, which a driver may report like any other error.
+        Err(lost) if lost.kind() == &ErrorKind::ConnectionLost => ErrorKind::ConnectionLost,
+        _ => return error,
+    };
+    error.into_core().into_kind(kind).into()
+}
+
 pub(crate) async fn table_exists<D: Driver>(db: &mut D) -> Result<bool, Error> {
     let tables = db.texts(Sql(D::Dialect::TABLE_EXISTS)).await?;
     Ok(tables.iter().any(Option::is_some))

@@ -3,21 +3,31 @@
 //! Each file is one statement. They own what they bind, because a statement outlives the call that builds it on async
 //! connections, and they know nothing of policy.
 
+mod batch;
+mod blank;
 mod claim;
 mod end;
+mod forget;
 mod read;
+mod records;
+mod remove;
 mod take_over;
 
+pub(crate) use blank::Blank;
 pub(crate) use claim::Claim;
 pub(crate) use end::End;
+pub(crate) use forget::Forget;
 pub(crate) use read::{Found, Read, Row};
+pub(crate) use records::{Matching, RecordRow, Records, info};
+pub(crate) use remove::Remove;
 pub(crate) use take_over::TakeOver;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use diesel::QueryResult;
 use diesel::query_builder::AstPass;
-use idem_core::BoundIntent;
+use idem_core::{BoundIntent, Intent};
 use sha2::{Digest, Sha256};
 
 use crate::dialect::Dialect;
@@ -32,7 +42,7 @@ pub struct RowKey(Arc<Columns>);
 #[derive(Debug, PartialEq, Eq)]
 struct Columns {
     tenant_id: String,
-    operation: &'static str,
+    operation: Cow<'static, str>,
     idempotency_key: String,
     lock: i64,
 }
@@ -40,10 +50,18 @@ struct Columns {
 impl RowKey {
     /// The row of `intent`.
     pub fn of(intent: &BoundIntent) -> Self {
+        Self::new(intent, Cow::Borrowed(intent.operation()))
+    }
+
+    /// The row of `intent` in an operation that is known by its name only.
+    pub(crate) fn named(intent: &Intent, operation: &str) -> Self {
+        Self::new(intent, Cow::Owned(operation.to_owned()))
+    }
+
+    fn new(intent: &Intent, operation: Cow<'static, str>) -> Self {
         let tenant_id = intent.tenant().as_str().to_owned();
-        let operation = intent.operation();
         let idempotency_key = intent.key().as_str().to_owned();
-        let lock = lock(&[&tenant_id, operation, &idempotency_key]);
+        let lock = lock(&[&tenant_id, &operation, &idempotency_key]);
         Self(Arc::new(Columns {
             tenant_id,
             operation,
@@ -57,11 +75,20 @@ impl RowKey {
         self.0.lock
     }
 
+    /// Tenant, operation and key, for a person.
+    pub(crate) fn texts(&self) -> [&str; 3] {
+        [
+            &self.0.tenant_id,
+            &self.0.operation,
+            &self.0.idempotency_key,
+        ]
+    }
+
     /// `tenant, operation, key`, as a list of values.
     fn push_values<'b, DB: Dialect>(&'b self, out: &mut AstPass<'_, 'b, DB>) -> QueryResult<()> {
         DB::push_text(out, &self.0.tenant_id)?;
         out.push_sql(", ");
-        DB::push_text(out, self.0.operation)?;
+        DB::push_text(out, &self.0.operation)?;
         out.push_sql(", ");
         DB::push_text(out, &self.0.idempotency_key)
     }
@@ -71,7 +98,7 @@ impl RowKey {
         out.push_sql("tenant_id = ");
         DB::push_text(out, &self.0.tenant_id)?;
         out.push_sql(" AND operation = ");
-        DB::push_text(out, self.0.operation)?;
+        DB::push_text(out, &self.0.operation)?;
         out.push_sql(" AND idempotency_key = ");
         DB::push_text(out, &self.0.idempotency_key)
     }

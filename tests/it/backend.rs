@@ -5,9 +5,11 @@
 use std::future::Future;
 
 use diesel::QueryResult;
+use idem_diesel::admin::{self, Filter, RecordInfo};
+use idem_diesel::retention::{self, Purge, Purged};
 use idem_diesel::{
-    ErrorKind, IdempotencyKey, IdempotentConnection, Intent, Operation, Outcome, Retention, Tenant,
-    Verdict,
+    Error, ErrorKind, IdempotencyKey, IdempotentConnection, Intent, Operation, Outcome, Retention,
+    Tenant, Verdict,
 };
 
 use crate::shop::{
@@ -240,6 +242,32 @@ pub trait Backend: Sized + Send + Sync + 'static {
         script: &Script,
         gate: &Gate,
     ) -> impl Future<Output = Result<Outcome<String>, ShopError>> + Send;
+
+    /// `retention::purge`.
+    fn purge(
+        conn: &mut Self::Conn,
+        options: &Purge,
+    ) -> impl Future<Output = Result<Purged, Error>> + Send;
+
+    /// `admin::find`.
+    fn find(
+        conn: &mut Self::Conn,
+        intent: &Intent,
+        operation: &str,
+    ) -> impl Future<Output = Result<Option<RecordInfo>, Error>> + Send;
+
+    /// `admin::list`.
+    fn list(
+        conn: &mut Self::Conn,
+        filter: &Filter,
+    ) -> impl Future<Output = Result<Vec<RecordInfo>, Error>> + Send;
+
+    /// `admin::forget`.
+    fn forget(
+        conn: &mut Self::Conn,
+        intent: &Intent,
+        operation: &str,
+    ) -> impl Future<Output = Result<bool, Error>> + Send;
 }
 
 /// Waits for ever, where that is possible.
@@ -570,6 +598,33 @@ macro_rules! backend {
                 gate: &Gate,
             ) -> Result<Outcome<String>, ShopError> {
                 call!([$($asyncness)?], $module::perform(conn, intent, operation, script, gate))
+            }
+
+            async fn purge(conn: &mut Self::Conn, options: &Purge) -> Result<Purged, Error> {
+                call!([$($asyncness)?], retention::purge(conn, options))
+            }
+
+            async fn find(
+                conn: &mut Self::Conn,
+                intent: &Intent,
+                operation: &str,
+            ) -> Result<Option<RecordInfo>, Error> {
+                call!([$($asyncness)?], admin::find(conn, intent, operation))
+            }
+
+            async fn list(
+                conn: &mut Self::Conn,
+                filter: &Filter,
+            ) -> Result<Vec<RecordInfo>, Error> {
+                call!([$($asyncness)?], admin::list(conn, filter))
+            }
+
+            async fn forget(
+                conn: &mut Self::Conn,
+                intent: &Intent,
+                operation: &str,
+            ) -> Result<bool, Error> {
+                call!([$($asyncness)?], admin::forget(conn, intent, operation))
             }
         }
     };

@@ -18,6 +18,7 @@ mod misuse;
 mod pgbouncer;
 mod pools;
 mod requests;
+mod retention;
 mod retries;
 mod schema;
 mod servers;

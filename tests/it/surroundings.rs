@@ -4,7 +4,9 @@ use std::future::Future;
 use std::marker::PhantomData;
 
 use diesel::QueryResult;
-use idem_diesel::{Intent, Operation, Outcome, Verdict};
+use idem_diesel::admin::{Filter, RecordInfo};
+use idem_diesel::retention::{Purge, Purged};
+use idem_diesel::{Error, Intent, Operation, Outcome, Verdict};
 
 use crate::backend::{Backend, Place};
 use crate::shop::{ChangeOrder, CreateOrder, Decline, Gate, Order, Receipt, Script, ShopError};
@@ -109,6 +111,36 @@ impl<S: Surroundings<B>, B: Backend> Backend for In<S, B> {
         gate: &Gate,
     ) -> impl Future<Output = Result<Outcome<String>, ShopError>> + Send {
         B::perform(conn, intent, operation, script, gate)
+    }
+
+    fn purge(
+        conn: &mut Self::Conn,
+        options: &Purge,
+    ) -> impl Future<Output = Result<Purged, Error>> + Send {
+        B::purge(conn, options)
+    }
+
+    fn find(
+        conn: &mut Self::Conn,
+        intent: &Intent,
+        operation: &str,
+    ) -> impl Future<Output = Result<Option<RecordInfo>, Error>> + Send {
+        B::find(conn, intent, operation)
+    }
+
+    fn list(
+        conn: &mut Self::Conn,
+        filter: &Filter,
+    ) -> impl Future<Output = Result<Vec<RecordInfo>, Error>> + Send {
+        B::list(conn, filter)
+    }
+
+    fn forget(
+        conn: &mut Self::Conn,
+        intent: &Intent,
+        operation: &str,
+    ) -> impl Future<Output = Result<bool, Error>> + Send {
+        B::forget(conn, intent, operation)
     }
 }
 

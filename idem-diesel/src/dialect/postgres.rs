@@ -98,6 +98,12 @@ impl Dialect for Pg {
                 AND transactionid = api_idempotency.xmin) END";
     const AFTER_CLAIM: &'static str = RESTORE_LOCK_TIMEOUT;
     const NOW: &'static str = "clock_timestamp()";
+    /// A class beside that of the keys ("idep"), so that no key has this lock; its number is the table's, so that two schemas
+    /// of one database are purged apart. Without a table the next statement says so.
+    const TAKE_PURGE_LOCK: &'static str = "\
+        SELECT 'taken' \
+         WHERE pg_try_advisory_xact_lock(1768187248, coalesce(CAST(CAST(to_regclass('api_idempotency') AS oid) AS integer), 0))";
+    const SKIP_LOCKED: &'static str = " FOR UPDATE SKIP LOCKED";
 
     fn push_table<T: TableName>(out: AstPass<'_, '_, Self>, table: &'static T) -> QueryResult<()> {
         QueryFragment::<Self>::walk_ast(table, out)

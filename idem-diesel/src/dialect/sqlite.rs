@@ -55,6 +55,9 @@ impl Dialect for Sqlite {
     const IS_OWN_CLAIM: &'static str = "NULL";
     const AFTER_CLAIM: &'static str = "";
     const NOW: &'static str = "strftime('%Y-%m-%d %H:%M:%f', 'now')";
+    /// BEGIN IMMEDIATE holds the one write lock already, and with it every row.
+    const TAKE_PURGE_LOCK: &'static str = "SELECT 'taken'";
+    const SKIP_LOCKED: &'static str = "";
 
     fn push_table<T: TableName>(out: AstPass<'_, '_, Self>, table: &'static T) -> QueryResult<()> {
         QueryFragment::<Self>::walk_ast(table, out)
@@ -81,7 +84,8 @@ impl Dialect for Sqlite {
     }
 
     fn push_time_after<'b>(out: &mut AstPass<'_, 'b, Self>, seconds: &'b i64) -> QueryResult<()> {
-        out.push_sql("strftime('%Y-%m-%d %H:%M:%f', 'now', '+' || ");
+        // A modifier needs no sign, and takes one.
+        out.push_sql("strftime('%Y-%m-%d %H:%M:%f', 'now', ");
         out.push_bind_param::<BigInt, i64>(seconds)?;
         out.push_sql(" || ' seconds')");
         Ok(())

@@ -16,7 +16,7 @@ use diesel_async::{
 
 use super::{Abandoned, Driver, Opening, Wait, postgres};
 use crate::connection::Async;
-use crate::store::{Read, Row};
+use crate::store::{Read, RecordRow, Records, Row};
 use crate::texts::{TextQuery, Texts};
 
 impl Driver for AsyncPgConnection {
@@ -80,6 +80,10 @@ impl Driver for AsyncPgConnection {
 
     async fn read(&mut self, read: Read) -> QueryResult<Row> {
         RunQueryDsl::get_result(read, self).await
+    }
+
+    async fn records(&mut self, records: Records) -> QueryResult<Vec<RecordRow>> {
+        RunQueryDsl::load(records, self).await
     }
 
     async fn texts<Q>(&mut self, query: Q) -> QueryResult<Vec<Option<String>>>

@@ -17,7 +17,7 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 
 use super::{Abandoned, Driver, Opening, Wait, sqlite};
 use crate::connection::Async;
-use crate::store::{Read, Row};
+use crate::store::{Read, RecordRow, Records, Row};
 use crate::texts::{TextQuery, Texts};
 
 type Connection = SyncConnectionWrapper<SqliteConnection>;
@@ -68,6 +68,10 @@ impl Driver for Connection {
 
     async fn read(&mut self, read: Read) -> QueryResult<Row> {
         RunQueryDsl::get_result(read, self).await
+    }
+
+    async fn records(&mut self, records: Records) -> QueryResult<Vec<RecordRow>> {
+        RunQueryDsl::load(records, self).await
     }
 
     async fn texts<Q>(&mut self, query: Q) -> QueryResult<Vec<Option<String>>>

@@ -16,7 +16,7 @@ use super::postgres;
 use super::sqlite;
 use super::{Abandoned, Driver, Opening, Wait};
 use crate::connection::Blocking;
-use crate::store::{Read, Row};
+use crate::store::{Read, RecordRow, Records, Row};
 use crate::texts::{TextQuery, Texts};
 
 /// What is the same for every sync connection.
@@ -74,6 +74,10 @@ macro_rules! blocking_driver {
 
             async fn read(&mut self, read: Read) -> QueryResult<Row> {
                 read.get_result(self)
+            }
+
+            async fn records(&mut self, records: Records) -> QueryResult<Vec<RecordRow>> {
+                records.load(self)
             }
 
             fn texts<Q>(

@@ -152,7 +152,8 @@ pub(super) fn state_name(end: End) -> &'static str {
     }
 }
 
-fn time(micros: i64) -> SystemTime {
+/// A column of microseconds since the Unix epoch.
+pub(super) fn time(micros: i64) -> SystemTime {
     let distance = Duration::from_micros(micros.unsigned_abs());
     let time = if micros < 0 {
         SystemTime::UNIX_EPOCH.checked_sub(distance)
