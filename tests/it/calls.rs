@@ -47,6 +47,13 @@ on_every_backend! {
         assert_eq!(error.kind(), Some(&ErrorKind::Mismatch));
         assert_eq!(row(), before);
 
+        // Also right after a restart, when nothing is remembered but the row.
+        drop(conn);
+        let mut conn = B::connect(&place).await;
+        let refused = kind(B::create_order(&mut conn, &intent("k"), &other).await);
+        assert_eq!(refused, ErrorKind::Mismatch);
+        assert_eq!(row(), before);
+
         let again = B::create_order(&mut conn, &intent("k"), &ORDER).await.unwrap();
         assert!(again.is_replayed());
         assert_eq!(again.get(), first.get());
