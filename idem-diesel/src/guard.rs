@@ -89,13 +89,16 @@ fn opening(request: &Request, entry: Entry) -> Result<Opening, Error> {
         isolation: policy.get_isolation(),
         max_idle: policy.get_max_idle(),
         tenant,
-        lock_wait: request.recorded.as_ref().map(|_| {
-            policy
-                .get_wait()
-                .unwrap_or_default()
-                .max(SHORTEST_LOCK_WAIT)
-        }),
+        lock_wait: request
+            .recorded
+            .as_ref()
+            .map(|_| patience(&request.operation).max(SHORTEST_LOCK_WAIT)),
     })
+}
+
+/// How long a call of this operation waits for others; not at all is no time.
+fn patience(operation: &Operation) -> Duration {
+    operation.policy().get_wait().unwrap_or_default()
 }
 
 /// How long a statement of a claim that does not wait still waits for a lock that is none of ours: an operator's, or a purge's.
@@ -153,8 +156,9 @@ async fn try_begin<C: IdempotentConnection>(
     request: Request,
 ) -> Result<Begun<'_, C>, Error> {
     let mut transaction = Transaction::new(db, request.operation.policy().get_nested())?;
-    let patience = request.operation.policy().get_wait().unwrap_or_default();
-    transaction.set_patience(patience).await?;
+    transaction
+        .set_patience(patience(&request.operation))
+        .await?;
     let begun = claim_or_open(&mut transaction, &request).await;
     transaction.restore_patience().await?;
     let claimed = match begun {
@@ -231,8 +235,7 @@ pub(crate) async fn complete<C: IdempotentConnection>(
     }
     // In a transaction of the caller's nothing is durable yet.
     let is_durable = !transaction.is_joined();
-    let patience = running.operation.policy().get_wait().unwrap_or_default();
-    match transaction.commit(patience).await {
+    match transaction.commit(patience(&running.operation)).await {
         Ok(()) => {
             reach(Point::AfterCommit, name).await?;
             if is_durable {

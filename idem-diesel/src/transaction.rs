@@ -62,7 +62,7 @@ impl<'c, C: IdempotentConnection> Transaction<'c, C> {
     pub(crate) async fn open(&mut self, opening: &Opening, wait: Option<Wait>) -> QueryResult<()> {
         // Before the first message: a call that is dropped while it waits has opened something, too.
         self.progress = Progress::Open;
-        if let Entry::Joined { .. } = self.entry {
+        if self.is_joined() {
             let text = self.entry.open_text();
             if let Err(error) = self.inner().batch(&text).await {
                 // There is no savepoint to go back to, and what is open around it is the caller's.
@@ -102,7 +102,7 @@ impl<'c, C: IdempotentConnection> Transaction<'c, C> {
 
     /// Commits, waiting for others that hold the database as long as `patience` says. An error leaves nothing open.
     pub(crate) async fn commit(mut self, patience: Duration) -> QueryResult<()> {
-        if let Entry::Joined { .. } = self.entry {
+        if self.is_joined() {
             let text = self.entry.release_text();
             self.progress = Progress::Releasing;
             let released = self.inner().batch(&text).await;
@@ -143,7 +143,7 @@ impl<'c, C: IdempotentConnection> Transaction<'c, C> {
     /// Rolls everything back. A connection that cannot even do that is marked broken by Diesel.
     pub(crate) async fn rollback(&mut self) {
         // The error that led here is the one that the caller wants; a dead connection has rolled back by itself.
-        if let Entry::Joined { .. } = self.entry {
+        if self.is_joined() {
             let text = self.entry.rollback_text();
             let _ = self.inner().batch(&text).await;
         } else {
@@ -154,7 +154,7 @@ impl<'c, C: IdempotentConnection> Transaction<'c, C> {
     }
 
     fn close(&mut self) {
-        if let Entry::Joined { .. } = self.entry {
+        if self.is_joined() {
             let entry = self.entry;
             reset_status(self.inner(), entry);
         }

@@ -203,3 +203,13 @@ impl Dialect for Pg {
         table.to_owned()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Dialect, LOCK_CLASS, Pg};
+
+    #[test]
+    fn the_schemas_lock_is_of_the_same_class_as_a_keys() {
+        assert!(<Pg as Dialect>::LOCK_SCHEMA.contains(&format!("({LOCK_CLASS}, ")));
+    }
+}
