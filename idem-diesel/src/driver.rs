@@ -162,9 +162,19 @@ pub trait Driver: Send + Sized + 'static {
     /// Sets it.
     fn set_patience(&mut self, patience: Duration) -> impl Future<Output = QueryResult<()>> + Send;
 
-    /// Sends the text that ends what is open, if anything is, without waiting for more than this connection's own statement, because the call was
-    /// dropped or panicked; and puts the patience back.
-    fn abandon(&mut self, rollback: Option<String>, patience: Option<Duration>) -> Abandoned;
+    /// Ends what is open, without waiting for more than this connection's own statement, because the call was dropped or panicked.
+    fn abandon(&mut self, abandon: Abandon) -> Abandoned;
+}
+
+/// What there is to do for a call that was dropped.
+#[derive(Debug)]
+pub struct Abandon {
+    /// The text that ends what is open, if anything is.
+    pub rollback: Option<String>,
+    /// Whether a statement that still runs on the server may be cancelled, at the price of the connection.
+    pub may_cancel: bool,
+    /// The session's own patience, to be put back.
+    pub patience: Option<Duration>,
 }
 
 /// What became of an abandoned transaction.
@@ -174,6 +184,8 @@ pub enum Abandoned {
     Done,
     /// The database did not take it.
     Failed,
+    /// The statement before it is being cancelled on the server, and the connection is marked broken.
+    Broken,
     /// It could not be tried. The transaction stays open in Diesel's account.
     NotTried,
 }

@@ -65,7 +65,7 @@ pub enum Claimed<'c, C: IdempotentConnection, A> {
 /// # Cancellation
 ///
 /// Dropping the future, or the execution it gives, rolls back and frees the key: on PostgreSQL ROLLBACK is on the wire when the
-/// drop returns, behind a statement that is still running. (On a current-thread runtime diesel-async panics when a future is dropped while a
+/// drop returns, behind a statement that is still running unless a `Canceller` cancels that. (On a current-thread runtime diesel-async panics when a future is dropped while a
 /// statement of SQLite runs.)
 pub fn begin<'c, 'i, C, A>(
     db: &'c mut C,

@@ -2,6 +2,8 @@
 
 pub mod admin;
 mod after_commit;
+#[cfg(feature = "async-postgres")]
+mod canceller;
 mod claim;
 pub mod connection;
 mod dialect;
@@ -22,6 +24,8 @@ mod transaction;
 pub mod transition;
 
 pub use after_commit::AfterCommit;
+#[cfg(feature = "async-postgres")]
+pub use canceller::Canceller;
 pub use connection::{Async, Blocking, Flavor, FlavoredConnection, IdempotentConnection, Run};
 pub use dialect::Dialect;
 pub use error::Error;

@@ -6,7 +6,9 @@ use diesel::QueryResult;
 use diesel::result::Error as DieselError;
 
 use crate::connection::IdempotentConnection;
-use crate::driver::{Abandoned, Driver, Entry, Opening, Wait, open_one_level, reset_status};
+use crate::driver::{
+    Abandon, Abandoned, Driver, Entry, Opening, Wait, open_one_level, reset_status,
+};
 use crate::error::{Error, kind_of};
 use idem_core::{ErrorKind, Isolation, Nested};
 
@@ -25,8 +27,8 @@ enum Progress {
     Closed,
     /// Something is open, or about to be.
     Open,
-    /// The end of a joined call is on its way. Its effects are in the caller's transaction, whatever becomes of the answer.
-    Releasing,
+    /// COMMIT is on its way, or the end of a joined call, whose effects are then in the caller's transaction.
+    Ending,
 }
 
 impl<'c, C: IdempotentConnection> Transaction<'c, C> {
@@ -104,7 +106,7 @@ impl<'c, C: IdempotentConnection> Transaction<'c, C> {
     pub(crate) async fn commit(mut self, patience: Duration) -> QueryResult<()> {
         if self.is_joined() {
             let text = self.entry.release_text();
-            self.progress = Progress::Releasing;
+            self.progress = Progress::Ending;
             let released = self.inner().batch(&text).await;
             self.progress = Progress::Open;
             match &released {
@@ -114,6 +116,7 @@ impl<'c, C: IdempotentConnection> Transaction<'c, C> {
             return released;
         }
         self.set_patience(patience).await?;
+        self.progress = Progress::Ending;
         let committed = self.inner().commit().await;
         let committed = match committed {
             Err(error) => Err(self.why_not_committed(error).await),
@@ -214,13 +217,22 @@ pub(crate) enum Levels {
 impl<C: IdempotentConnection> Drop for Transaction<'_, C> {
     fn drop(&mut self) {
         let (entry, patience) = (self.entry, self.patience.take());
-        let rollback = match self.progress {
-            Progress::Closed if patience.is_none() => return,
-            Progress::Open => Some(entry.rollback_text()),
-            Progress::Closed | Progress::Releasing => None,
-        };
         let was_open = self.progress != Progress::Closed;
-        match self.inner().abandon(rollback, patience) {
+        if !was_open && patience.is_none() {
+            return;
+        }
+        // Behind a COMMIT there is nothing to roll back, unless the server refused it.
+        let has_effects_to_take_back = match self.progress {
+            Progress::Open => true,
+            Progress::Ending => !self.is_joined(),
+            Progress::Closed => false,
+        };
+        let abandon = Abandon {
+            rollback: has_effects_to_take_back.then(|| entry.rollback_text()),
+            may_cancel: self.progress == Progress::Open && !self.is_joined(),
+            patience,
+        };
+        match self.inner().abandon(abandon) {
             Abandoned::Done if was_open => reset_status(self.inner(), entry),
             Abandoned::Failed if self.levels_left_open() == Levels::Fewer => {
                 // There was nothing to roll back: the database had ended the transaction by itself.
@@ -228,7 +240,7 @@ impl<C: IdempotentConnection> Drop for Transaction<'_, C> {
             }
             // Nobody can say what is open on it now: no pool may hand it out again.
             Abandoned::Failed => self.inner().status().set_in_error(),
-            Abandoned::Done | Abandoned::NotTried => {}
+            Abandoned::Done | Abandoned::Broken | Abandoned::NotTried => {}
         }
     }
 }

@@ -9,6 +9,7 @@
 mod answers;
 mod backend;
 mod calls;
+mod cancelling;
 mod drops;
 mod faults;
 mod histories;

@@ -14,7 +14,8 @@ use diesel_async::{
     SimpleAsyncConnection, TransactionManager,
 };
 
-use super::{Abandoned, Driver, Opening, Wait, postgres};
+use super::{Abandon, Abandoned, Driver, Opening, Wait, postgres};
+use crate::canceller;
 use crate::connection::Async;
 use crate::store::{Read, RecordRow, Records, Row};
 use crate::texts::{TextQuery, Texts};
@@ -49,7 +50,9 @@ impl Driver for AsyncPgConnection {
 
     async fn begin(&mut self, opening: &Opening, wait: Option<Wait>) -> QueryResult<()> {
         let text = postgres::begin_text(opening, wait);
-        AnsiTransactionManager::begin_transaction_sql(self, &text).await
+        AnsiTransactionManager::begin_transaction_sql(self, &text).await?;
+        canceller::nothing_runs(self);
+        Ok(())
     }
 
     async fn wait_apart(&mut self, wait: Wait) -> QueryResult<()> {
@@ -107,13 +110,26 @@ impl Driver for AsyncPgConnection {
 
     /// One poll puts the message on the wire, behind whatever is in flight; nobody waits for its answer, and the next
     /// statement of this connection queues behind it.
-    fn abandon(&mut self, rollback: Option<String>, _: Option<Duration>) -> Abandoned {
-        if let Some(text) = rollback {
+    fn abandon(&mut self, abandon: Abandon) -> Abandoned {
+        let Some(text) = abandon.rollback else {
+            return Abandoned::Done;
+        };
+        let running = abandon
+            .may_cancel
+            .then(|| canceller::running_statement(self))
+            .flatten();
+        {
             let mut rollback = pin!(self.batch_execute(&text));
             let _ = rollback
                 .as_mut()
                 .poll(&mut Context::from_waker(Waker::noop()));
         }
-        Abandoned::Done
+        let Some(running) = running else {
+            return Abandoned::Done;
+        };
+        // First marked, then cancelled: the request may arrive when the session is already doing something else.
+        self.status().set_in_error();
+        running.cancel();
+        Abandoned::Broken
     }
 }

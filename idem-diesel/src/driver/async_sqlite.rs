@@ -15,7 +15,7 @@ use diesel_async::{
 };
 use tokio::runtime::{Handle, RuntimeFlavor};
 
-use super::{Abandoned, Driver, Opening, Wait, sqlite};
+use super::{Abandon, Abandoned, Driver, Opening, Wait, sqlite};
 use crate::connection::Async;
 use crate::store::{Read, RecordRow, Records, Row};
 use crate::texts::{TextQuery, Texts};
@@ -96,7 +96,10 @@ impl Driver for Connection {
 
     /// The statement runs on one of tokio's blocking threads, and this waits for it by asking again and again: a runtime of one thread, or a
     /// `LocalSet`, has no other way to wait inside a drop.
-    fn abandon(&mut self, rollback: Option<String>, patience: Option<Duration>) -> Abandoned {
+    fn abandon(&mut self, abandon: Abandon) -> Abandoned {
+        let Abandon {
+            rollback, patience, ..
+        } = abandon;
         let is_alone = Handle::try_current()
             .is_ok_and(|runtime| runtime.runtime_flavor() == RuntimeFlavor::CurrentThread);
         if is_alone && std::thread::panicking() {

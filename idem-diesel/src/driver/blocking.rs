@@ -14,7 +14,7 @@ use diesel::{QueryResult, RunQueryDsl};
 use super::postgres;
 #[cfg(feature = "sqlite")]
 use super::sqlite;
-use super::{Abandoned, Driver, Opening, Wait};
+use super::{Abandon, Abandoned, Driver, Opening, Wait};
 use crate::connection::Blocking;
 use crate::store::{Read, RecordRow, Records, Row};
 use crate::texts::{TextQuery, Texts};
@@ -102,11 +102,10 @@ macro_rules! blocking_driver {
                 $set_patience(self, patience)
             }
 
-            fn abandon(
-                &mut self,
-                rollback: Option<String>,
-                patience: Option<Duration>,
-            ) -> Abandoned {
+            fn abandon(&mut self, abandon: Abandon) -> Abandoned {
+                let Abandon {
+                    rollback, patience, ..
+                } = abandon;
                 let rolled_back = rollback.map_or(Ok(()), |text| self.batch_execute(&text));
                 if let Some(patience) = patience {
                     // Nobody is there to be told when even this fails.
