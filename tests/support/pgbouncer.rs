@@ -116,6 +116,7 @@ impl Pgbouncer {
                     &configuration(host, port, program),
                 ),
             ],
+            parent: None,
         };
         Ok(Self {
             server: (host.to_owned(), port),

@@ -6,6 +6,7 @@
 mod binaries;
 mod throwaway;
 
+use std::path::Path;
 use std::sync::OnceLock;
 
 use diesel::connection::SimpleConnection;
@@ -60,13 +61,24 @@ impl Server {
                 url,
                 _throwaway: None,
             }),
-            _ => {
-                let throwaway = Throwaway::start()?;
-                Ok(Self {
-                    url: throwaway.url().to_owned(),
-                    _throwaway: Some(throwaway),
-                })
-            }
+            _ => Throwaway::start(None, "").map(Self::of),
+        }
+    }
+
+    /// Starts a throwaway server in a folder below `parent`, with settings as the program `postgres` takes them:
+    /// `-c fsync=on -c shared_buffers=1GB`.
+    ///
+    /// # Errors
+    ///
+    /// As for [`find_or_start`](Self::find_or_start).
+    pub fn start_in(parent: &Path, settings: &str) -> Result<Self, String> {
+        Throwaway::start(Some(parent), settings).map(Self::of)
+    }
+
+    fn of(throwaway: Throwaway) -> Self {
+        Self {
+            url: throwaway.url().to_owned(),
+            _throwaway: Some(throwaway),
         }
     }
 

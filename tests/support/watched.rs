@@ -34,6 +34,8 @@ pub(crate) struct Watchdog<'w> {
     pub(crate) arguments: &'w [&'w OsStr],
     /// Variables of its environment, for what other users of this machine must not see.
     pub(crate) secrets: &'w [(&'w str, &'w str)],
+    /// Where its folder is made; `None`: where temporary folders are best on this machine.
+    pub(crate) parent: Option<&'w Path>,
 }
 
 /// A running server. It stops, and its folder is gone, when this value is dropped or the process ends.
@@ -106,7 +108,10 @@ impl Watchdog<'_> {
     fn new_folder(&self) -> std::io::Result<TempDir> {
         const OTHERS_WRITE_AND_ENTER: u32 = 0o003;
         let prefix = format!("idem-{}-", self.server.to_ascii_lowercase());
-        let folder = folder::fresh(&prefix)?;
+        let folder = match self.parent {
+            Some(parent) => folder::fresh_in(parent, &prefix)?,
+            None => folder::fresh(&prefix)?,
+        };
         let parent = folder.path().parent().unwrap_or(folder.path());
         let parent_mode = std::fs::metadata(parent)?.permissions().mode();
         if is_root(folder.path())? && parent_mode & OTHERS_WRITE_AND_ENTER != OTHERS_WRITE_AND_ENTER

@@ -1,6 +1,7 @@
 //! A PostgreSQL server of this process alone, which leaves nothing behind.
 
 use std::ffi::OsStr;
+use std::path::Path;
 
 use uuid::Uuid;
 
@@ -23,14 +24,17 @@ pub(super) struct Throwaway {
 }
 
 impl Throwaway {
-    pub(super) fn start() -> Result<Self, String> {
+    /// `settings` come after our own, so that they win.
+    pub(super) fn start(parent: Option<&Path>, settings: &str) -> Result<Self, String> {
+        let settings = format!("{SETTINGS} {settings}");
         let bin = binaries::folder()?;
         let password = Uuid::new_v4().simple().to_string();
         let watchdog = Watchdog {
             server: "PostgreSQL",
             script: WATCHDOG,
-            arguments: &[bin.as_os_str(), OsStr::new(SETTINGS)],
+            arguments: &[bin.as_os_str(), OsStr::new(&settings)],
             secrets: &[("IDEM_WATCHDOG_PASSWORD", &password)],
+            parent,
         };
         let server = watchdog
             .start()

@@ -1,0 +1,100 @@
+//! A replay against one SELECT of the same row by its primary key.
+
+use std::sync::Arc;
+
+use anyhow::Result;
+use support::postgres::Server;
+
+use super::{connections, rate, ratio};
+use crate::calls::READ_FIRST;
+use crate::calls::asynchronous::Call;
+use crate::calls::clients::Clients;
+use crate::effort::Effort;
+use crate::results::{Measurement, Target};
+use crate::rounds::alternate;
+use crate::servers::Servers;
+use crate::shop::database::{Effects, ShopDatabase};
+use crate::shop::{CLIENTS, Work};
+
+/// Stored keys of one connection, each replayed once in a round.
+const KEYS_ALONE: u32 = 4000;
+const KEYS_OF_EACH: u32 = 1500;
+
+pub(crate) fn measure(servers: &mut Servers, effort: Effort) -> Result<Vec<Measurement>> {
+    let server = servers.cpu_bound()?;
+    let mut measurements = Vec::new();
+    for (clients, keys) in [(1, KEYS_ALONE), (CLIENTS, KEYS_OF_EACH)] {
+        let keys = effort.calls(keys);
+        measurements.push(replay(server, effort, clients, keys, Call::Replay)?);
+        if READ_FIRST.is_some() {
+            measurements.push(replay(
+                server,
+                effort,
+                clients,
+                keys,
+                Call::ReplayReadFirst,
+            )?);
+        }
+    }
+    Ok(measurements)
+}
+
+fn replay(
+    server: &Server,
+    effort: Effort,
+    clients: u32,
+    keys: u32,
+    replay: Call,
+) -> Result<Measurement> {
+    let mut shop = Stored::make(server, clients, keys)?;
+    let rounds = alternate(effort.rounds(), [Call::Select, replay], |call| {
+        shop.rate(call)
+    })?;
+    let (with, target) = match replay {
+        Call::ReplayReadFirst => (" with read_first", 0.80),
+        _ => ("", 0.55),
+    };
+    ratio(
+        &rounds,
+        format!("replay{with}, CPU-bound, {}", connections(clients)),
+        "SELECT of the row",
+        Some(Target::AtLeast(target)),
+        |&[select, replay]| (replay, select),
+    )
+}
+
+/// A database whose keys have their answers.
+struct Stored {
+    database: ShopDatabase,
+    clients: Clients,
+    lists: Vec<Arc<[Work]>>,
+    calls: u32,
+    effects: Effects,
+}
+
+impl Stored {
+    fn make(server: &Server, clients: u32, keys: u32) -> Result<Self> {
+        let mut database = ShopDatabase::create(server)?;
+        let lists = Work::lists(clients, keys)?;
+        let calls = clients * keys;
+        let mut clients = Clients::connect(database.url(), clients)?;
+        clients.run(Call::First, &lists)?;
+        let effects = Call::First.effects(calls);
+        database.expect(effects)?;
+        database.settle()?;
+        Ok(Self {
+            database,
+            clients,
+            lists,
+            calls,
+            effects,
+        })
+    }
+
+    /// Calls for each second. They must leave everything as it was.
+    fn rate(&mut self, call: Call) -> Result<f64> {
+        let took = self.clients.run(call, &self.lists)?;
+        self.database.expect(self.effects)?;
+        Ok(rate(self.calls, took))
+    }
+}
