@@ -70,7 +70,7 @@ pub enum ErrorKind {
         /// When to come back.
         retry_after: Duration,
     },
-    /// Another writer held the database (SQLite has one at a time). Nothing was written; the key is as it was.
+    /// Another writer held the database (SQLite has one at a time), or a call of another key held a lock that has by accident the same number. Nothing was written; the key is as it was.
     Busy {
         /// When to come back.
         retry_after: Duration,

@@ -1,38 +1,59 @@
-//! Steps 2 to 4 of a call: claim the key, or read what it holds and decide, waiting for others within one deadline.
+//! Steps 2 to 4 of a call: lock the key, read what it holds and decide, waiting for others within one deadline.
 
 use std::time::{Duration, Instant};
 
+use diesel::QueryResult;
 use idem_core::answer::StoredAnswer;
 use idem_core::decide::{Call, Decision, Lapsed};
-use idem_core::{ErrorKind, Operation, Record, RequestDigest, Writer, decide};
+use idem_core::limits::{DEFAULT_WAIT, RETRY_AFTER};
+use idem_core::{
+    ErrorKind, Isolation, Operation, Record, RecordState, RequestDigest, Writer, decide,
+};
 
 use crate::connection::IdempotentConnection;
 use crate::dialect::Dialect;
 use crate::driver::{Driver, Opening, Wait};
 use crate::error::{Error, has_text_alone, kind_of};
-use crate::fault::{Point, reach};
-use crate::store::{Claim, Found, Horizons, Read, RowKey, TakeOver};
+use crate::fault::{Pace, Point, pace, reach};
+use crate::running::{Place, Runs};
+use crate::store::{Claim, Found, Horizons, KeyLock, Read, Row, RowKey, TakeOver};
 use crate::transaction::Transaction;
 
 /// How often a claim starts anew: after waiting, or after a conflict with a concurrent transaction.
 const MAX_ROUNDS: u32 = 32;
 
-/// How often a row that was there and then was not is looked for within one round.
+/// How often a row that changed under a takeover is read again within one round.
 const MAX_READS: u32 = 4;
+
+/// How long a takeover of a call that does not wait still waits for a lock that is none of ours: an operator's, or a purge's.
+const SHORTEST_LOCK_WAIT: Duration = Duration::from_millis(50);
 
 /// What one look at a key led to.
 pub(crate) enum Step {
-    Execute {
-        attempt: u32,
-    },
+    Execute(Won),
     Replay(StoredAnswer),
     /// Somebody else is changing the row now.
     Contended,
 }
 
+/// A key that is this call's until its transaction ends.
+pub(crate) struct Won {
+    pub(crate) row: WonRow,
+    _runs: Runs,
+}
+
+/// What there is of its record before the end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WonRow {
+    /// Nothing: the lock alone holds the key, in the transaction that began then.
+    None { began_at: i64 },
+    /// A pending row of this attempt.
+    Pending { attempt: u32 },
+}
+
 /// What a claim needs to know of its call.
 pub(crate) struct Claiming<'r> {
-    pub(crate) key: RowKey,
+    pub(crate) key: &'r RowKey,
     pub(crate) digest: &'r RequestDigest,
     pub(crate) operation: &'r Operation,
     pub(crate) opening: &'r Opening,
@@ -44,11 +65,18 @@ impl Claiming<'_> {
         &self,
         transaction: &mut Transaction<'_, C>,
     ) -> Result<Step, Error> {
-        let deadline = Deadline::after(self.operation.policy().get_wait());
-        if <C::Inner as Driver>::Dialect::READS_BEFORE_BEGIN && !transaction.is_joined() {
-            let found = self.read(transaction).await?;
-            // Everything else writes, so it is decided again under the write lock.
-            if let Decision::Replay(answer) = self.decide(&found)? {
+        let own_wait = self.operation.policy().get_wait();
+        let deadline = Deadline::after(own_wait);
+        let patience_with_others = Deadline::after(own_wait.or(Some(DEFAULT_WAIT)));
+        let mut collisions = 0_u32;
+        let place = Place::of(transaction.inner());
+        if place.is_running(self.key) {
+            self.decide(&self.inside_itself())?;
+        }
+        if self.reads_first::<C>() && !transaction.is_joined() {
+            let row = transaction.inner().read(self.read()).await?;
+            // Everything else writes, so it is decided again under the lock.
+            if let Decision::Replay(answer) = self.decide(&self.found(row).await?)? {
                 return Ok(Step::Replay(answer.clone()));
             }
         }
@@ -58,33 +86,55 @@ impl Claiming<'_> {
             // A round that waited is bounded by the deadline.
             rounds += u32::from(wait.is_none());
             reach(Point::BeforeBegin, self.operation.name()).await?;
-            if let Err(error) = transaction.open(self.opening, wait).await {
-                let kind = kind_of(&error);
-                let is_final = kind == ErrorKind::ConnectionLost
-                    || (transaction.is_joined() && kind == ErrorKind::Conflict);
-                if wait.is_none() || is_final {
-                    return Err(error.into());
+            let row = match self.open(transaction, wait).await {
+                Ok(row) => row,
+                Err(error) => {
+                    let may_go_on = match kind_of(&error) {
+                        ErrorKind::ConnectionLost => false,
+                        ErrorKind::Conflict => !transaction.is_joined(),
+                        _ => wait.is_some(),
+                    };
+                    if !may_go_on {
+                        return Err(error.into());
+                    }
+                    // The wait was too long, or met a deadlock: the row is read again either way.
+                    wait = None;
+                    continue;
                 }
-                // The wait was too long, or met a deadlock: the row is read again either way.
-                wait = None;
-                continue;
-            }
+            };
             let started = Instant::now();
-            match self.look(transaction).await {
-                Ok(won @ Step::Execute { .. }) => return Ok(won),
-                Ok(replay @ Step::Replay(_)) => {
-                    transaction.rollback().await;
-                    return Ok(replay);
+            let looked = match row {
+                Ok(row) => self.look(transaction, row).await,
+                Err(error) => Err(error),
+            };
+            match looked {
+                Ok(Look::Won(row)) => {
+                    let runs = place.run(self.key.clone());
+                    return Ok(Step::Execute(Won { row, _runs: runs }));
                 }
-                Ok(Step::Contended) => {
-                    transaction.rollback().await;
+                Ok(Look::Replay(answer)) => {
+                    transaction.leave().await;
+                    return Ok(Step::Replay(answer));
+                }
+                Ok(Look::Taken(KeyLock::AnotherKeys)) => {
+                    transaction.leave().await;
+                    // A call of this key that has only just taken its first lock looks the same, so it is looked at twice. Another key may delay
+                    // this one, also where nobody waits for a call of the same key; it is never taken for one.
+                    if collisions > 0 {
+                        let Some(at_most) = patience_with_others.left() else {
+                            let retry_after = RETRY_AFTER;
+                            return Err(ErrorKind::Busy { retry_after }.into());
+                        };
+                        wait = Some(Wait { at_most });
+                    }
+                    collisions += 1;
+                }
+                Ok(Look::Taken(_)) => {
+                    transaction.leave().await;
                     let Some(at_most) = deadline.left() else {
                         return Ok(Step::Contended);
                     };
-                    wait = Some(Wait {
-                        lock: self.key.lock(),
-                        at_most,
-                    });
+                    wait = Some(Wait { at_most });
                 }
                 Err(error) => {
                     transaction.rollback().await;
@@ -106,76 +156,114 @@ impl Claiming<'_> {
         Ok(Step::Contended)
     }
 
-    /// Whether a statement of the claim ended because somebody outside of the protocol holds the row: an operator, or a purge. The error says so only in the
-    /// server's own language, so it is known by what it has not, and by how long it took.
-    fn is_lock_timeout(&self, error: &Error, started: Instant) -> bool {
-        let bound = self.opening.lock_wait.unwrap_or(Duration::MAX);
-        has_text_alone(error) && started.elapsed() >= bound
+    /// Whether a replay is looked for before BEGIN.
+    fn reads_first<C: IdempotentConnection>(&self) -> bool {
+        <C::Inner as Driver>::Dialect::READS_BEFORE_BEGIN
+            || self.operation.policy().get_read_first()
     }
 
-    /// One claim inside an open transaction: insert, else read and decide.
+    fn read(&self) -> Read {
+        Read {
+            key: self.key.clone(),
+        }
+    }
+
+    /// Opens the transaction, tries the key's locks and reads its row. The outer result is about a transaction that could not be opened.
+    async fn open<C: IdempotentConnection>(
+        &self,
+        transaction: &mut Transaction<'_, C>,
+        wait: Option<Wait>,
+    ) -> QueryResult<Result<Row, Error>> {
+        let name = self.operation.name();
+        if pace(name) == Pace::Together {
+            let row = transaction
+                .open_and_read(self.opening, wait, self.read())
+                .await?;
+            return Ok(Ok(row));
+        }
+        transaction.open(self.opening, wait).await?;
+        if let Err(error) = reach(Point::AfterBegin, name).await {
+            return Ok(Err(error));
+        }
+        Ok(transaction
+            .inner()
+            .read(self.read())
+            .await
+            .map_err(Error::from))
+    }
+
+    /// How long a takeover waits for locks.
+    fn lock_wait(&self) -> Duration {
+        let wait = self.operation.policy().get_wait().unwrap_or_default();
+        wait.max(SHORTEST_LOCK_WAIT)
+    }
+
+    /// Whether the takeover ended because somebody outside of the protocol holds the row: an operator, or a purge. The error says so only in the
+    /// server's own language, so it is known by what it has not, and by how long it took.
+    fn is_lock_timeout(&self, error: &Error, started: Instant) -> bool {
+        has_text_alone(error) && started.elapsed() >= self.lock_wait()
+    }
+
+    /// One claim inside an open transaction: decides about the row, and takes over what has expired.
     async fn look<C: IdempotentConnection>(
         &self,
         transaction: &mut Transaction<'_, C>,
-    ) -> Result<Step, Error> {
-        reach(Point::AfterBegin, self.operation.name()).await?;
+        mut row: Row,
+    ) -> Result<Look, Error> {
         for _ in 0..MAX_READS {
-            let claim = Claim {
-                key: self.key.clone(),
-                request_hash: self.digest.to_hex(),
-                horizons: Horizons::of(self.operation.retention()),
-            };
-            let inserted = transaction.inner().execute(claim).await?;
-            reach(Point::AfterClaim, self.operation.name()).await?;
-            if inserted == 1 {
-                return Ok(Step::Execute { attempt: 1 });
-            }
-            let found = self.read(transaction).await?;
-            if found.record.is_none() && !found.is_locked {
-                return Ok(Step::Contended);
-            }
-            match self.decide(&found)? {
-                Decision::Replay(answer) => return Ok(Step::Replay(answer.clone())),
-                // The row went away between the two statements, or it is hidden.
-                Decision::Execute => {}
-                Decision::TakeOver { .. } if !found.is_locked => return Ok(Step::Contended),
+            let found = self.found(row).await?;
+            let won = match self.decide(&found)? {
+                Decision::Replay(answer) => return Ok(Look::Replay(answer.clone())),
+                Decision::Execute | Decision::TakeOver { .. } if found.lock != KeyLock::Mine => {
+                    return Ok(Look::Taken(found.lock));
+                }
+                Decision::Execute => self.begin_row(transaction, &found).await?,
                 Decision::TakeOver { attempt } => {
                     let Some(seen) = &found.record else {
                         unreachable!("I4: what is taken over is there");
                     };
-                    if self.take_over(transaction, seen, attempt).await? {
-                        return Ok(Step::Execute { attempt });
-                    }
+                    self.take_over(transaction, seen, attempt).await?
                 }
                 Decision::Wait { .. } | Decision::Reject(_) => {
                     unreachable!("I4: `decide` has made these errors")
                 }
+            };
+            if let Some(won) = won {
+                reach(Point::AfterClaim, self.operation.name()).await?;
+                return Ok(Look::Won(won));
             }
+            row = transaction.inner().read(self.read()).await?;
         }
         Err(ErrorKind::RecordHidden.into())
     }
 
-    async fn read<C: IdempotentConnection>(
-        &self,
-        transaction: &mut Transaction<'_, C>,
-    ) -> Result<Found, Error> {
-        // A transaction that was opened for this call has written nothing before its claim.
-        let writer = if transaction.is_joined() {
-            Writer::ThisTransaction
-        } else {
-            Writer::Committed
-        };
-        let read = Read {
-            key: self.key.clone(),
-        };
-        let row = transaction.inner().read(read).await?;
+    async fn found(&self, row: Row) -> Result<Found, Error> {
         reach(Point::AfterRead, self.operation.name()).await?;
-        Found::from_row(row, writer).map_err(|malformed| {
+        Found::from_row(row).map_err(|malformed| {
             ErrorKind::SchemaWrong {
                 problem: malformed.0.to_owned(),
             }
             .into()
         })
+    }
+
+    /// What a key holds whose call runs on this very connection, around this one.
+    fn inside_itself(&self) -> Found {
+        let state = RecordState::Pending {
+            writer: Writer::ThisTransaction,
+            lease: None,
+        };
+        Found {
+            lock: KeyLock::Mine,
+            now: std::time::SystemTime::UNIX_EPOCH,
+            began_at: 0,
+            record: Some(Record {
+                request_hash: self.digest.clone(),
+                state,
+                attempt: 1,
+                expires_at: std::time::SystemTime::UNIX_EPOCH,
+            }),
+        }
     }
 
     /// Step 4. Whatever lets nothing run is an error.
@@ -195,13 +283,39 @@ impl Claiming<'_> {
         }
     }
 
-    /// Whether the ended row is now this call's, as attempt `attempt`.
+    /// A key without a row: its lock holds it, or a pending row where there is no lock of a key.
+    async fn begin_row<C: IdempotentConnection>(
+        &self,
+        transaction: &mut Transaction<'_, C>,
+        found: &Found,
+    ) -> Result<Option<WonRow>, Error> {
+        // Above READ COMMITTED the snapshot is older than the lock, and a row may be there that it does not see. The insert meets it.
+        let is_exact = self.operation.policy().get_isolation() == Isolation::ReadCommitted;
+        if is_exact && !<C::Inner as Driver>::Dialect::CLAIMS_BY_ROW {
+            return Ok(Some(WonRow::None {
+                began_at: found.began_at,
+            }));
+        }
+        let inserted = transaction.inner().execute(self.pending()).await?;
+        Ok((inserted == 1).then_some(WonRow::Pending { attempt: 1 }))
+    }
+
+    /// The pending row of a first attempt.
+    fn pending(&self) -> Claim {
+        Claim {
+            key: self.key.clone(),
+            request_hash: self.digest.to_hex(),
+            horizons: Horizons::of(self.operation.retention()),
+        }
+    }
+
+    /// The ended row becomes this call's, as attempt `attempt`, if it is still as it was read.
     async fn take_over<C: IdempotentConnection>(
         &self,
         transaction: &mut Transaction<'_, C>,
         seen: &Record,
         attempt: u32,
-    ) -> Result<bool, Error> {
+    ) -> Result<Option<WonRow>, Error> {
         let take_over = TakeOver {
             key: self.key.clone(),
             seen_attempt: i64::from(attempt) - 1,
@@ -209,8 +323,19 @@ impl Claiming<'_> {
             request_hash: self.digest.to_hex(),
             horizons: Horizons::of(self.operation.retention()),
         };
-        Ok(transaction.inner().execute(take_over).await? == 1)
+        let db = transaction.inner();
+        db.bound_locks(self.lock_wait()).await?;
+        let updated = db.execute(take_over).await?;
+        Ok((updated == 1).then_some(WonRow::Pending { attempt }))
     }
+}
+
+/// What one look at a row led to.
+enum Look {
+    Won(WonRow),
+    Replay(StoredAnswer),
+    /// Somebody else has the lock.
+    Taken(KeyLock),
 }
 
 /// Until when a claim may wait.

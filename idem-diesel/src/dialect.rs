@@ -4,6 +4,8 @@ use diesel::QueryResult;
 use diesel::backend::Backend;
 use diesel::query_builder::AstPass;
 
+use crate::store::KeyLocks;
+
 #[cfg(feature = "_pg")]
 mod postgres;
 #[cfg(feature = "_sqlite")]
@@ -78,15 +80,24 @@ pub trait Dialect: Backend {
     /// Microseconds since the Unix epoch of the time `expression`.
     #[doc(hidden)]
     fn push_micros(out: &mut AstPass<'_, '_, Self>, expression: &str);
-    /// Takes the lock of a key if nobody holds it, and says whether it did. True where no lock is needed.
+    /// Takes the lock of a key if nobody has it, and says whether it did. True where no lock is needed.
     #[doc(hidden)]
-    fn push_try_lock<'b>(out: &mut AstPass<'_, 'b, Self>, lock: &'b i64) -> QueryResult<()>;
-    /// Whether a pending row was written by the transaction that reads it; absent where that cannot be known, or does not matter.
+    fn push_try_lock(out: &mut AstPass<'_, '_, Self>, locks: KeyLocks);
+    /// What became of the locks of this transaction's call, as a text: 2 for the first plus 1 for the second.
     #[doc(hidden)]
-    const IS_OWN_CLAIM: &'static str;
-    /// What a statement that wins a key ends with, so that the session's own bounds are back before the body.
+    const LOCKS: &'static str;
+    /// When the transaction began.
     #[doc(hidden)]
-    const AFTER_CLAIM: &'static str;
+    const BEGAN_AT: &'static str;
+    /// Whether a new key is claimed by its row, because no lock holds it until the end.
+    #[doc(hidden)]
+    const CLAIMS_BY_ROW: bool;
+    /// A query of one text: the newest call of this session whose transaction was committed. Absent where a claim's row tells.
+    #[doc(hidden)]
+    const COMMITTED_CALL: Option<&'static str>;
+    /// What a takeover ends with, so that the session's own bounds are back before the body.
+    #[doc(hidden)]
+    const AFTER_TAKEOVER: &'static str;
     /// The store: `update`, which must change one row of `api_idempotency`, or fail.
     #[doc(hidden)]
     fn push_exactly_one<'b>(
@@ -112,7 +123,7 @@ pub trait Dialect: Backend {
 }
 
 #[cfg(feature = "_pg")]
-pub(crate) use postgres::LOCK_CLASS;
+pub(crate) use postgres::{try_locks, wait_for_locks};
 
 /// A table of an application, as Diesel's `table!` makes it: its name can be written for every backend that is turned on.
 ///

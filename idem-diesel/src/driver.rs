@@ -9,12 +9,13 @@ use std::time::Duration;
 use diesel::QueryResult;
 use diesel::connection::TransactionManagerStatus;
 use diesel::query_builder::{QueryFragment, QueryId};
+use diesel::result::Error as DieselError;
 use idem_core::Isolation;
 use idem_core::answer::End;
 
 use crate::connection::Flavor;
 use crate::dialect::Dialect;
-use crate::store::{Read, RecordRow, Records, Row};
+use crate::store::{KeyLocks, Read, RecordRow, Records, Row};
 use crate::texts::TextQuery;
 
 #[cfg(feature = "async-postgres")]
@@ -51,17 +52,58 @@ pub struct Opening {
     pub max_idle: Option<Duration>,
     /// The setting that row-level security reads, and the tenant it is set to.
     pub tenant: Option<(&'static str, String)>,
-    /// How long a statement of the claim waits for a lock, before the session's own bound is put back.
-    pub lock_wait: Option<Duration>,
+    /// The call whose key is locked in it, if it has one.
+    pub call: Option<Call>,
+}
+
+impl Opening {
+    /// An ordinary transaction.
+    pub const PLAIN: Self = Self {
+        isolation: Isolation::ReadCommitted,
+        max_idle: None,
+        tenant: None,
+        call: None,
+    };
+}
+
+/// What a session knows of the call that runs on it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Call {
+    /// No two calls have the same. It stands in SQL text.
+    pub name: String,
+    /// Its key is locked under these.
+    pub locks: KeyLocks,
 }
 
 /// A wait for a key's lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wait {
-    /// The number under which the key is locked.
-    pub lock: i64,
     /// The longest wait.
     pub at_most: Duration,
+}
+
+/// What ends a transaction in which nothing failed so far.
+#[derive(Debug)]
+pub struct Last<S> {
+    /// How the savepoint around the body is closed, if there is one.
+    pub close: Option<End>,
+    /// The statement that stores the answer.
+    pub store: S,
+    /// How many rows it must change.
+    pub rows: Option<usize>,
+}
+
+/// The statement at which a transaction could not be ended.
+#[derive(Debug)]
+pub enum Refused {
+    /// The end of the savepoint around the body.
+    Close(DieselError),
+    /// The store.
+    Store(DieselError),
+    /// The store, which changed nothing and yet did not fail.
+    NothingStored,
+    /// COMMIT.
+    Commit(DieselError),
 }
 
 /// A Diesel connection, as the protocol uses it.
@@ -95,12 +137,9 @@ pub trait Driver: Send + Sized + 'static {
         self.batch("SAVEPOINT idem_body")
     }
 
-    /// Closes it: what a final failure wrote is rolled back.
+    /// Closes it.
     fn close_body(&mut self, end: End) -> impl Future<Output = QueryResult<()>> + Send {
-        self.batch(match end {
-            End::Completed => "RELEASE SAVEPOINT idem_body",
-            End::Failed => "ROLLBACK TO SAVEPOINT idem_body",
-        })
+        self.batch(close_text(end))
     }
 
     /// Fails if a statement of this transaction failed before, where the server takes no further one then.
@@ -115,8 +154,30 @@ pub trait Driver: Send + Sized + 'static {
         wait: Option<Wait>,
     ) -> impl Future<Output = QueryResult<()>> + Send;
 
+    /// [`begin`](Self::begin), then [`read`](Self::read): without waiting in between, where the connection can do that.
+    fn begin_and_read(
+        &mut self,
+        opening: &Opening,
+        wait: Option<Wait>,
+        read: Read,
+    ) -> impl Future<Output = QueryResult<Row>> + Send {
+        async move {
+            self.begin(opening, wait).await?;
+            self.read(read).await
+        }
+    }
+
     /// Waits for a key's lock in a transaction that ends with the wait, for a snapshot that is taken after it.
-    fn wait_apart(&mut self, wait: Wait) -> impl Future<Output = QueryResult<()>> + Send;
+    fn wait_apart(
+        &mut self,
+        call: &Call,
+        wait: Wait,
+    ) -> impl Future<Output = QueryResult<()>> + Send;
+
+    /// Bounds the waits for locks until a takeover has put the session's own bound back.
+    fn bound_locks(&mut self, _: Duration) -> impl Future<Output = QueryResult<()>> + Send {
+        std::future::ready(Ok(()))
+    }
 
     /// What [`begin`](Self::begin) does besides opening, inside a transaction that is open already.
     fn settle_in(
@@ -128,8 +189,36 @@ pub trait Driver: Send + Sized + 'static {
     /// Commits the transaction through Diesel.
     fn commit(&mut self) -> impl Future<Output = QueryResult<()>> + Send;
 
+    /// Whether the last statements of a transaction can be sent without waiting in between.
+    const PIPELINES: bool = false;
+
+    /// Stores and commits without waiting in between, on connections that can. Whatever comes of it, no transaction is open then.
+    fn store_and_commit<S>(
+        &mut self,
+        last: Last<S>,
+    ) -> impl Future<Output = Result<(), Refused>> + Send
+    where
+        S: QueryFragment<Self::Dialect> + QueryId + Send + 'static,
+    {
+        async move {
+            let _ = last;
+            unreachable!("I12: only what pipelines is asked to pipeline")
+        }
+    }
+
     /// Rolls the transaction back through Diesel.
     fn rollback(&mut self) -> impl Future<Output = QueryResult<()>> + Send;
+
+    /// Rolls back what wrote nothing: whether that is answered does not matter, so a connection that can does not wait for it.
+    fn leave(&mut self) -> impl Future<Output = QueryResult<()>> + Send {
+        self.rollback()
+    }
+
+    /// Whether an error says that a statement before it had failed, and nothing else.
+    fn says_aborted(&mut self, error: &DieselError) -> impl Future<Output = bool> + Send {
+        let _ = error;
+        std::future::ready(false)
+    }
 
     /// Runs a statement and counts the rows it changed.
     fn execute<S>(&mut self, statement: S) -> impl Future<Output = QueryResult<usize>> + Send
@@ -175,6 +264,14 @@ pub struct Abandon {
     pub may_cancel: bool,
     /// The session's own patience, to be put back.
     pub patience: Option<Duration>,
+}
+
+/// Closes the savepoint around a body: what a final failure wrote is rolled back.
+fn close_text(end: End) -> &'static str {
+    match end {
+        End::Completed => "RELEASE SAVEPOINT idem_body",
+        End::Failed => "ROLLBACK TO SAVEPOINT idem_body",
+    }
 }
 
 /// What became of an abandoned transaction.

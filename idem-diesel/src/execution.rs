@@ -259,12 +259,12 @@ impl<'c, C: IdempotentConnection, A: Answer> Execution<'c, C, A> {
         let settled = async {
             match result {
                 Err(error) => {
-                    guard::release(transaction).await;
+                    guard::release(transaction, &running).await;
                     Err(error)
                 }
                 Ok(answer) => match to_store(&answer, running.operation()) {
                     Err(error) => {
-                        guard::release(transaction).await;
+                        guard::release(transaction, &running).await;
                         Err(error.into())
                     }
                     Ok((stored, answer)) => {
@@ -290,7 +290,7 @@ impl<'c, C: IdempotentConnection, A: Answer> Execution<'c, C, A> {
     }
 
     pub(crate) async fn give_up(self) {
-        guard::release(self.transaction).await;
+        guard::release(self.transaction, &self.running).await;
     }
 }
 

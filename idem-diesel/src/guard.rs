@@ -1,43 +1,60 @@
 //! START READING HERE: the protocol of one call, in the order in which it happens.
 //!
 //! 1. [`begin`] hashes the request. Nothing has been sent yet.
-//! 2. It opens a transaction that states its isolation level.
-//! 3. It claims the key: inserts its row unless it is there or somebody is inserting it now. If the row is not won, a second
-//!    statement reads it with a snapshot of its own.
+//! 2. It opens a transaction that states its isolation level, and tries to take the locks of the key without waiting for them.
+//! 3. A second statement, with a snapshot that is younger than the locks, reads the row of the key and the time.
 //! 4. [`decide`](idem_core::decide()) says what follows from record, call and time: execute, take over, replay, or an error.
-//!    Somebody else holding the key is waited for, with one deadline over all of step 2 to 4.
+//!    Somebody else having the key is waited for, with one deadline over all of step 2 to 4.
 //! 5. Execute: a savepoint if the answer may be a final failure, the transition, the body, RELEASE or ROLLBACK TO, the store,
 //!    COMMIT. Replay and errors: ROLLBACK of a transaction that wrote nothing.
+//!
+//! Whoever has a lock of the key sees every committed record of it, because locks are given back after a commit is visible. So a key without
+//! a row is held by its locks alone, and the store inserts the row with the answer in it. Where that is not so, a pending row is written first: on SQLite,
+//! which has one write lock and no others, and above READ COMMITTED, where the snapshot is older than the locks.
+//!
+//! On a connection that pipelines, steps 2 and 3 are one wait for the server, and so are the store and COMMIT.
 //!
 //! The three ends of an execution are [`complete`], which stores a result or a final failure, [`release`], which stores
 //! nothing, and being dropped, which [`Transaction`] turns into a rollback.
 //!
 //! The functions are written once for all connections; on blocking ones their futures never wait.
 
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use diesel::query_builder::{QueryFragment, QueryId};
 use diesel::result::{DatabaseErrorKind, Error as DieselError};
 use idem_core::answer::StoredAnswer;
 use idem_core::limits::RETRY_AFTER;
 use idem_core::{BoundIntent, ErrorKind, Intent, Isolation, Operation, RequestDigest, RequestHash};
 
 use crate::after_commit::AfterCommit;
-use crate::claim::{Claiming, Step};
+use crate::claim::{Claiming, Step, Won, WonRow};
 use crate::connection::IdempotentConnection;
 use crate::dialect::Dialect;
-use crate::driver::{Driver, Entry, Opening};
+use crate::driver::{Call, Driver, Entry, Last, Opening, Refused};
 use crate::error::{Error, kind_of};
-use crate::fault::{Point, reach};
+use crate::fault::{Pace, Point, pace, reach};
 use crate::migrations::explain;
-use crate::store::{End, Horizons, RowKey};
+use crate::store::{Claim, End, Horizons, Insert, Probe, Read, RowKey};
+use crate::texts::Sql;
 use crate::transaction::{Levels, Transaction};
 
 /// A call, before anything was sent for it.
 pub(crate) struct Request {
     operation: Operation,
     /// `None`: it runs in the same transaction, without a record.
-    recorded: Option<(BoundIntent, RequestDigest)>,
+    recorded: Option<Recorded>,
     may_fail: bool,
+}
+
+/// What is recorded of a call.
+struct Recorded {
+    intent: BoundIntent,
+    key: RowKey,
+    digest: RequestDigest,
 }
 
 impl Request {
@@ -49,7 +66,14 @@ impl Request {
         may_fail: bool,
     ) -> Result<Self, Error> {
         let recorded = match intent {
-            Some(intent) => Some((intent.bind(operation.name()), RequestDigest::of(request)?)),
+            Some(intent) => {
+                let intent = intent.bind(operation.name());
+                Some(Recorded {
+                    key: RowKey::of(&intent),
+                    digest: RequestDigest::of(request)?,
+                    intent,
+                })
+            }
             None => None,
         };
         Ok(Self {
@@ -64,6 +88,14 @@ impl Request {
     }
 }
 
+/// No two calls have the same: a random number of the process, and one that counts.
+fn name_of_a_call() -> String {
+    static PROCESS: OnceLock<u64> = OnceLock::new();
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let process = PROCESS.get_or_init(|| RandomState::new().build_hasher().finish());
+    format!("{process:x}.{:x}", NEXT.fetch_add(1, Ordering::Relaxed))
+}
+
 /// What the transaction of a call begins with.
 fn opening(request: &Request, entry: Entry) -> Result<Opening, Error> {
     let policy = request.operation.policy();
@@ -75,13 +107,13 @@ fn opening(request: &Request, entry: Entry) -> Result<Opening, Error> {
     let tenant = match (policy.get_tenant_setting(), &request.recorded) {
         // The caller's transaction has the caller's tenant.
         _ if is_nested => None,
-        (Some(setting), Some((intent, _))) => {
+        (Some(setting), Some(recorded)) => {
             if !is_setting_name(setting) {
                 let what =
                     "a tenant setting with characters other than letters, digits, `_` and `.`";
                 return Err(ErrorKind::Unsupported { what }.into());
             }
-            Some((setting, intent.tenant().as_str().to_owned()))
+            Some((setting, recorded.intent.tenant().as_str().to_owned()))
         }
         _ => None,
     };
@@ -89,10 +121,10 @@ fn opening(request: &Request, entry: Entry) -> Result<Opening, Error> {
         isolation: policy.get_isolation(),
         max_idle: policy.get_max_idle(),
         tenant,
-        lock_wait: request
-            .recorded
-            .as_ref()
-            .map(|_| patience(&request.operation).max(SHORTEST_LOCK_WAIT)),
+        call: request.recorded.as_ref().map(|recorded| Call {
+            name: name_of_a_call(),
+            locks: recorded.key.locks(),
+        }),
     })
 }
 
@@ -100,9 +132,6 @@ fn opening(request: &Request, entry: Entry) -> Result<Opening, Error> {
 fn patience(operation: &Operation) -> Duration {
     operation.policy().get_wait().unwrap_or_default()
 }
-
-/// How long a statement of a claim that does not wait still waits for a lock that is none of ours: an operator's, or a purge's.
-const SHORTEST_LOCK_WAIT: Duration = Duration::from_millis(50);
 
 /// The name of a setting stands in SQL text.
 fn is_setting_name(name: &str) -> bool {
@@ -114,19 +143,22 @@ fn is_setting_name(name: &str) -> bool {
 /// What is known of an execution until it ends.
 pub(crate) struct Running {
     operation: Operation,
-    claimed: Option<Claimed>,
+    /// In a box, because it is carried through everything that a body does.
+    claimed: Option<Box<Claimed>>,
     has_savepoint: bool,
 }
 
 struct Claimed {
-    intent: BoundIntent,
-    key: RowKey,
-    attempt: u32,
+    recorded: Recorded,
+    opening: Opening,
+    won: Won,
 }
 
 impl Running {
     pub(crate) fn intent(&self) -> Option<&BoundIntent> {
-        self.claimed.as_ref().map(|claimed| &claimed.intent)
+        self.claimed
+            .as_ref()
+            .map(|claimed| &claimed.recorded.intent)
     }
 
     pub(crate) fn operation(&self) -> &Operation {
@@ -156,56 +188,55 @@ async fn try_begin<C: IdempotentConnection>(
     request: Request,
 ) -> Result<Begun<'_, C>, Error> {
     let mut transaction = Transaction::new(db, request.operation.policy().get_nested())?;
-    transaction
-        .set_patience(patience(&request.operation))
-        .await?;
-    let begun = claim_or_open(&mut transaction, &request).await;
+    let (operation, may_fail) = (request.operation, request.may_fail);
+    transaction.set_patience(patience(&operation)).await?;
+    let begun = claim_or_open(&mut transaction, request).await;
     transaction.restore_patience().await?;
     let claimed = match begun {
-        Ok(Won::Replay(answer)) => return Ok(Begun::Replay(answer)),
-        Ok(Won::Execute(claimed)) => claimed,
+        Ok(Began::Replay(answer)) => return Ok(Begun::Replay(answer)),
+        Ok(Began::Execute(claimed)) => claimed,
         Err(error) => return Err(explain(transaction.inner(), error).await),
     };
-    let has_savepoint = request.may_fail || <C::Inner as Driver>::Dialect::ALWAYS_SAVEPOINT;
+    let has_savepoint = may_fail || <C::Inner as Driver>::Dialect::ALWAYS_SAVEPOINT;
     if has_savepoint {
         transaction.inner().open_body().await?;
     }
-    reach(Point::BeforeGuard, request.operation.name()).await?;
+    reach(Point::BeforeGuard, operation.name()).await?;
     let running = Running {
-        operation: request.operation,
+        operation,
         claimed,
         has_savepoint,
     };
     Ok(Begun::Execute(transaction, running))
 }
 
-enum Won {
-    Execute(Option<Claimed>),
+enum Began {
+    Execute(Option<Box<Claimed>>),
     Replay(StoredAnswer),
 }
 
 async fn claim_or_open<C: IdempotentConnection>(
     transaction: &mut Transaction<'_, C>,
-    request: &Request,
-) -> Result<Won, Error> {
-    let opening = opening(request, transaction.entry())?;
-    let Some((intent, digest)) = &request.recorded else {
+    request: Request,
+) -> Result<Began, Error> {
+    let opening = opening(&request, transaction.entry())?;
+    let Some(recorded) = request.recorded else {
         transaction.open(&opening, None).await?;
-        return Ok(Won::Execute(None));
+        return Ok(Began::Execute(None));
     };
     let claiming = Claiming {
-        key: RowKey::of(intent),
-        digest,
+        key: &recorded.key,
+        digest: &recorded.digest,
         operation: &request.operation,
         opening: &opening,
     };
     Ok(match claiming.claim(transaction).await? {
-        Step::Replay(answer) => Won::Replay(answer),
-        Step::Execute { attempt } => Won::Execute(Some(Claimed {
-            intent: intent.clone(),
-            key: claiming.key,
-            attempt,
-        })),
+        Step::Replay(answer) => Began::Replay(answer),
+        Step::Execute(won) => Began::Execute(Some(Box::new(Claimed {
+            recorded,
+            opening,
+            won,
+        }))),
         Step::Contended => {
             return Err(ErrorKind::InFlight {
                 retry_after: RETRY_AFTER,
@@ -223,44 +254,65 @@ pub(crate) async fn complete<C: IdempotentConnection>(
     after_commit: AfterCommit,
 ) -> Result<(), Error> {
     let name = running.operation.name();
-    let in_operation = |error: Error| error.into_core().in_operation(name).into();
-    let stored = async {
-        reach(Point::AfterBody, name).await?;
-        store(&mut transaction, &running, answer).await?;
-        reach(Point::AfterStore, name).await
-    };
-    if let Err(error) = stored.await {
+    if let Err(error) = end(&mut transaction, &running, answer).await {
         transaction.rollback().await;
-        return Err(in_operation(error));
+        if error.kind() == &ErrorKind::RecordLost {
+            mark_orphan(&mut transaction, &running).await;
+        }
+        return Err(error.into_core().in_operation(name).into());
     }
+    reach(Point::AfterCommit, name).await?;
     // In a transaction of the caller's nothing is durable yet.
-    let is_durable = !transaction.is_joined();
-    match transaction.commit(patience(&running.operation)).await {
-        Ok(()) => {
-            reach(Point::AfterCommit, name).await?;
-            if is_durable {
-                after_commit.run();
-            }
-            Ok(())
-        }
-        Err(error) => {
-            let kind = match kind_of(&error) {
-                ErrorKind::ConnectionLost => ErrorKind::OutcomeUnknown,
-                kind => kind,
-            };
-            Err(in_operation(
-                idem_core::Error::new(kind).with_source(error).into(),
-            ))
-        }
+    if !transaction.is_joined() {
+        after_commit.run();
     }
+    Ok(())
 }
 
-/// Everything of step 5 that comes after the body and before COMMIT.
-async fn store<C: IdempotentConnection>(
+async fn end<C: IdempotentConnection>(
     transaction: &mut Transaction<'_, C>,
     running: &Running,
     answer: StoredAnswer,
 ) -> Result<(), Error> {
+    reach(Point::AfterBody, running.operation.name()).await?;
+    check(transaction)?;
+    let close = running.has_savepoint.then(|| answer.end());
+    let Some(Claimed { recorded, won, .. }) = running.claimed.as_deref() else {
+        // Nothing is stored, but a statement that failed in the body must still come to light.
+        let (store, rows) = (Probe, None);
+        return end_with(transaction, running, Last { close, store, rows }).await;
+    };
+    let key = recorded.key.clone();
+    let horizons = Horizons::of(running.operation.retention());
+    match won.row {
+        WonRow::None { began_at } => {
+            let request_hash = recorded.digest.to_hex();
+            let store = Insert {
+                key,
+                request_hash,
+                began_at,
+                answer,
+                horizons,
+            };
+            let rows = Some(1);
+            end_with(transaction, running, Last { close, store, rows }).await
+        }
+        WonRow::Pending { attempt } => {
+            let store = End {
+                key,
+                attempt: i64::from(attempt),
+                answer,
+                horizons,
+                is_joined: i64::from(transaction.is_joined()),
+            };
+            let rows = Some(<C::Inner as Driver>::Dialect::STORED_ROWS);
+            end_with(transaction, running, Last { close, store, rows }).await
+        }
+    }
+}
+
+/// Whether the transaction is as a body must leave it.
+fn check<C: IdempotentConnection>(transaction: &mut Transaction<'_, C>) -> Result<(), Error> {
     // A conflict is never an answer, also where the body took it for one.
     if transaction.inner().met_conflict() {
         return Err(ErrorKind::Conflict.into());
@@ -273,60 +325,172 @@ async fn store<C: IdempotentConnection>(
         Levels::More => return Err(ErrorKind::UnfinishedTransaction.into()),
         Levels::Fewer => return Err(ErrorKind::RecordLost.into()),
     }
-    if running.has_savepoint {
-        let closed = transaction.inner().close_body(answer.end()).await;
-        if let Err(error) = closed {
-            return Err(why_refused(transaction, error).await);
-        }
-    }
-    let Some(claimed) = &running.claimed else {
-        // Nothing is stored, but a statement that failed in the body must still come to light.
-        return match transaction.inner().probe().await {
-            Ok(()) => Ok(()),
-            Err(error) => Err(why_refused(transaction, error).await),
-        };
-    };
-    let end = End {
-        key: claimed.key.clone(),
-        attempt: i64::from(claimed.attempt),
-        answer,
-        horizons: Horizons::of(running.operation.retention()),
-        is_joined: i64::from(transaction.is_joined()),
-    };
-    match transaction.inner().execute(end).await {
-        Ok(rows) if rows == <C::Inner as Driver>::Dialect::STORED_ROWS => Ok(()),
-        Ok(_) => Err(ErrorKind::RecordLost.into()),
-        Err(error) => Err(why_refused(transaction, error).await),
-    }
+    Ok(())
 }
 
-/// What it means that the database refused a statement which only fails for reasons that the body gave.
+async fn end_with<C, S>(
+    transaction: &mut Transaction<'_, C>,
+    running: &Running,
+    last: Last<S>,
+) -> Result<(), Error>
+where
+    C: IdempotentConnection,
+    S: QueryFragment<<C::Inner as Driver>::Dialect> + QueryId + Send + 'static,
+{
+    let name = running.operation.name();
+    let is_together =
+        C::Inner::PIPELINES && !transaction.is_joined() && pace(name) == Pace::Together;
+    let refused = if is_together {
+        match transaction.store_and_commit(last).await {
+            Ok(()) => return Ok(()),
+            Err(refused) => refused,
+        }
+    } else {
+        match store(transaction, last).await {
+            Ok(()) => {
+                reach(Point::AfterStore, name).await?;
+                match transaction.commit(patience(&running.operation)).await {
+                    Ok(()) => return Ok(()),
+                    Err(error) => Refused::Commit(error),
+                }
+            }
+            Err(refused) => refused,
+        }
+    };
+    transaction.rollback().await;
+    let is_commit_sent = is_together || matches!(refused, Refused::Commit(_));
+    let (kind, error) = why_refused(transaction, running, refused).await;
+    let kind = match kind {
+        ErrorKind::ConnectionLost if is_commit_sent => ErrorKind::OutcomeUnknown,
+        kind => kind,
+    };
+    let core = idem_core::Error::new(kind);
+    Err(match error {
+        Some(error) => core.with_source(error).into(),
+        None => core.into(),
+    })
+}
+
+/// The end of the savepoint, and the store.
+async fn store<C, S>(transaction: &mut Transaction<'_, C>, last: Last<S>) -> Result<(), Refused>
+where
+    C: IdempotentConnection,
+    S: QueryFragment<<C::Inner as Driver>::Dialect> + QueryId + Send + 'static,
+{
+    let db = transaction.inner();
+    if let Some(end) = last.close {
+        db.close_body(end).await.map_err(Refused::Close)?;
+    }
+    let rows = db.execute(last.store).await.map_err(Refused::Store)?;
+    if last.rows.is_some_and(|expected| expected != rows) {
+        return Err(Refused::NothingStored);
+    }
+    Ok(())
+}
+
+/// What it means that the database refused one of the last statements. Nothing is open any more.
 async fn why_refused<C: IdempotentConnection>(
     transaction: &mut Transaction<'_, C>,
-    error: DieselError,
-) -> Error {
+    running: &Running,
+    refused: Refused,
+) -> (ErrorKind, Option<DieselError>) {
+    let (error, is_close) = match refused {
+        Refused::NothingStored => return (ErrorKind::RecordLost, None),
+        Refused::Commit(error) => return (kind_of(&error), Some(error)),
+        Refused::Close(error) => (error, true),
+        Refused::Store(error) => (error, false),
+    };
     let kind = match &error {
         DieselError::DatabaseError(DatabaseErrorKind::CheckViolation, information)
             if information.constraint_name() == Some("api_idempotency_state") =>
         {
             ErrorKind::RecordLost
         }
+        DieselError::DatabaseError(DatabaseErrorKind::UniqueViolation, information)
+            if information.constraint_name() == Some("api_idempotency_pkey") =>
+        {
+            met_a_row(transaction, running).await
+        }
         error => match kind_of(error) {
-            // A transaction in which a statement failed takes no other; where none is open any more, one is taken.
             ErrorKind::Database => match transaction.inner().probe().await {
-                Ok(()) => ErrorKind::RecordLost,
                 Err(probe) if kind_of(&probe) == ErrorKind::ConnectionLost => {
                     ErrorKind::ConnectionLost
                 }
-                Err(_) => ErrorKind::StatementFailed,
+                _ if transaction.inner().says_aborted(error).await => ErrorKind::StatementFailed,
+                // There is no such savepoint any more, or no transaction.
+                _ if is_close => ErrorKind::RecordLost,
+                _ => ErrorKind::Database,
             },
             kind => kind,
         },
     };
-    idem_core::Error::new(kind).with_source(error).into()
+    (kind, Some(error))
 }
 
-/// The end of an execution without an answer: everything is rolled back, and the key is free.
-pub(crate) async fn release<C: IdempotentConnection>(mut transaction: Transaction<'_, C>) {
+/// The key had no row at the claim and has one at the store: its snapshot was older than the lock, as it can be in a transaction of the caller's, or its
+/// row is hidden from this role.
+async fn met_a_row<C: IdempotentConnection>(
+    transaction: &mut Transaction<'_, C>,
+    running: &Running,
+) -> ErrorKind {
+    let Some(Claimed { recorded, .. }) = running.claimed.as_deref() else {
+        return ErrorKind::Database;
+    };
+    let key = recorded.key.clone();
+    let found = transaction.inner().read(Read { key }).await;
+    match found.map(crate::store::Found::from_row) {
+        Ok(Ok(found)) if found.record.is_some() => ErrorKind::Conflict,
+        _ => ErrorKind::RecordHidden,
+    }
+}
+
+/// Makes a body that sent COMMIT by itself known to later calls: they must not run it again. That its transaction was committed, not rolled back, shows in a
+/// setting of the session. Where a pending row was committed with it, there is nothing to do; and nothing can be done that the database refuses.
+async fn mark_orphan<C: IdempotentConnection>(
+    transaction: &mut Transaction<'_, C>,
+    running: &Running,
+) {
+    let Some(Claimed {
+        recorded, opening, ..
+    }) = running.claimed.as_deref()
+    else {
+        return;
+    };
+    let (Some(query), Some(call), false) = (
+        <C::Inner as Driver>::Dialect::COMMITTED_CALL,
+        &opening.call,
+        transaction.is_joined(),
+    ) else {
+        return;
+    };
+    let newest = transaction.inner().texts(Sql(query)).await;
+    let committed = newest.ok().and_then(|mut texts| texts.pop()).flatten();
+    let prefix = format!("{}-", call.name);
+    if !committed.is_some_and(|committed| committed.starts_with(&prefix)) {
+        return;
+    }
+    let opening = Opening {
+        call: None,
+        ..opening.clone()
+    };
+    let claim = Claim {
+        key: recorded.key.clone(),
+        request_hash: recorded.digest.to_hex(),
+        horizons: Horizons::of(running.operation.retention()),
+    };
+    if transaction.open(&opening, None).await.is_ok() {
+        match transaction.inner().execute(claim).await {
+            Ok(_) => drop(transaction.commit(patience(&running.operation)).await),
+            Err(_) => transaction.rollback().await,
+        }
+    }
+}
+
+/// The end of an execution without an answer: everything is rolled back, and the key is free, unless the body has committed by itself.
+pub(crate) async fn release<C: IdempotentConnection>(
+    mut transaction: Transaction<'_, C>,
+    running: &Running,
+) {
     transaction.rollback().await;
+    mark_orphan(&mut transaction, running).await;
 }

@@ -16,6 +16,7 @@ mod guard;
 mod handler;
 pub mod migrations;
 pub mod retention;
+mod running;
 mod store;
 #[cfg(feature = "testing")]
 pub mod testing;

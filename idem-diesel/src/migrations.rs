@@ -14,7 +14,7 @@ use diesel::migration::{
     Result as MigrationResult,
 };
 use idem_core::limits::DEFAULT_WAIT;
-use idem_core::{ErrorKind, Isolation, Nested};
+use idem_core::{ErrorKind, Nested};
 
 use crate::connection::{Flavor, IdempotentConnection, Run};
 pub use crate::dialect::Script;
@@ -97,14 +97,6 @@ struct InTransaction;
 
 impl MigrationMetadata for InTransaction {}
 
-/// An ordinary transaction.
-const PLAIN: Opening = Opening {
-    isolation: Isolation::ReadCommitted,
-    max_idle: None,
-    tenant: None,
-    lock_wait: None,
-};
-
 /// The journal of [`ensure_schema`].
 const JOURNAL: &str =
     "CREATE TABLE IF NOT EXISTS idem_schema_versions (version varchar(50) PRIMARY KEY)";
@@ -138,7 +130,7 @@ pub fn ensure_schema<C: IdempotentConnection>(db: &mut C) -> Run<'_, C, Result<(
 async fn ensure<C: IdempotentConnection>(db: &mut C) -> Result<(), Error> {
     let mut transaction = Transaction::new(db, Nested::Refuse)?;
     transaction.set_patience(DEFAULT_WAIT).await?;
-    let opened = transaction.open(&PLAIN, None).await;
+    let opened = transaction.open(&Opening::PLAIN, None).await;
     transaction.restore_patience().await?;
     opened?;
     let db = transaction.inner();

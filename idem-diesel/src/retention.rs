@@ -49,7 +49,7 @@ use std::time::{Duration, Instant};
 
 use diesel::QueryResult;
 use idem_core::limits::{DEFAULT_MAX_IDLE, DEFAULT_WAIT};
-use idem_core::{ErrorKind, Isolation, Nested};
+use idem_core::{ErrorKind, Nested};
 use tracing::{Instrument, field};
 
 use crate::connection::{Flavor, IdempotentConnection, Run};
@@ -505,10 +505,8 @@ async fn batches<C: IdempotentConnection, S: Future>(
 
 /// A purge that vanishes holds the rows of one batch, and no longer than a call would.
 const OPENING: Opening = Opening {
-    isolation: Isolation::ReadCommitted,
     max_idle: Some(DEFAULT_MAX_IDLE),
-    tenant: None,
-    lock_wait: None,
+    ..Opening::PLAIN
 };
 
 /// One batch in a transaction of its own: how many rows it changed, or `None` if another purge is at work.

@@ -8,6 +8,8 @@ mod blank;
 mod claim;
 mod end;
 mod forget;
+mod insert;
+mod probe;
 mod read;
 mod records;
 mod remove;
@@ -17,7 +19,9 @@ pub(crate) use blank::Blank;
 pub(crate) use claim::Claim;
 pub(crate) use end::End;
 pub(crate) use forget::Forget;
-pub(crate) use read::{Found, Read, Row};
+pub(crate) use insert::Insert;
+pub(crate) use probe::Probe;
+pub(crate) use read::{Found, KeyLock, Read, Row};
 pub(crate) use records::{Matching, RecordRow, Records, info};
 pub(crate) use remove::Remove;
 pub(crate) use take_over::TakeOver;
@@ -35,7 +39,7 @@ use crate::dialect::Dialect;
 /// The table of all records.
 pub(crate) const TABLE: &str = "api_idempotency";
 
-/// The primary key of a row, and the number under which it is locked.
+/// The primary key of a row, and the numbers under which it is locked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RowKey(Arc<Columns>);
 
@@ -44,8 +48,12 @@ struct Columns {
     tenant_id: String,
     operation: Cow<'static, str>,
     idempotency_key: String,
-    lock: i64,
+    locks: KeyLocks,
 }
+
+/// The two numbers of a key, each in a class of its own. The first is the key's lock. Another key may have the same by accident, and then
+/// the second, which every call tries as well, tells the two apart.
+pub(crate) type KeyLocks = [i32; 2];
 
 impl RowKey {
     /// The row of `intent`.
@@ -61,18 +69,18 @@ impl RowKey {
     fn new(intent: &Intent, operation: Cow<'static, str>) -> Self {
         let tenant_id = intent.tenant().as_str().to_owned();
         let idempotency_key = intent.key().as_str().to_owned();
-        let lock = lock(&[&tenant_id, &operation, &idempotency_key]);
+        let locks = locks(&[&tenant_id, &operation, &idempotency_key]);
         Self(Arc::new(Columns {
             tenant_id,
             operation,
             idempotency_key,
-            lock,
+            locks,
         }))
     }
 
-    /// The number under which the row is locked; two rows may share one, which can only delay them.
-    pub fn lock(&self) -> i64 {
-        self.0.lock
+    /// The numbers under which the key is locked.
+    pub fn locks(&self) -> KeyLocks {
+        self.0.locks
     }
 
     /// Tenant, operation and key, for a person.
@@ -104,16 +112,20 @@ impl RowKey {
     }
 }
 
-/// 32 bits of a SHA-256 over the parts with their lengths, as a signed number: equal in every process.
-fn lock(parts: &[&str]) -> i64 {
+/// Twice 32 bits of a SHA-256 over the parts with their lengths, as signed numbers: equal in every process.
+fn locks(parts: &[&str]) -> KeyLocks {
     let mut hasher = Sha256::new();
     for part in parts {
         hasher.update((part.len() as u64).to_be_bytes());
         hasher.update(part.as_bytes());
     }
     let digest: [u8; 32] = hasher.finalize().into();
-    let [a, b, c, d, ..] = digest;
-    i64::from(i32::from_be_bytes([a, b, c, d]))
+    let mut numbers = digest.chunks_exact(4).map(|chunk| {
+        chunk
+            .iter()
+            .fold(0_i32, |number, byte| number << 8 | i32::from(*byte))
+    });
+    std::array::from_fn(|_| numbers.next().unwrap_or_default())
 }
 
 /// How long a row is kept, as the two horizons that are written with it, in seconds.
@@ -153,15 +165,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_row_is_locked_under_the_same_number_in_every_process() {
+    fn a_row_is_locked_under_the_same_numbers_in_every_process() {
         let intent = Intent::new(
             Tenant::shared("acme").unwrap(),
             IdempotencyKey::new("k").unwrap(),
         );
-        assert_eq!(RowKey::of(&intent.bind("orders.pay")).lock(), 1_206_090_683);
+        assert_eq!(
+            RowKey::of(&intent.bind("orders.pay")).locks(),
+            [1_206_090_683, -476_447_476]
+        );
         assert_ne!(
-            RowKey::of(&intent.bind("orders.pay")).lock(),
-            RowKey::of(&intent.bind("orders.pa")).lock()
+            RowKey::of(&intent.bind("orders.pay")).locks(),
+            RowKey::of(&intent.bind("orders.pa")).locks()
         );
     }
 }

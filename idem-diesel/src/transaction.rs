@@ -3,13 +3,16 @@
 use std::time::Duration;
 
 use diesel::QueryResult;
+use diesel::query_builder::{QueryFragment, QueryId};
 use diesel::result::Error as DieselError;
 
 use crate::connection::IdempotentConnection;
 use crate::driver::{
-    Abandon, Abandoned, Driver, Entry, Opening, Wait, open_one_level, reset_status,
+    Abandon, Abandoned, Driver, Entry, Last, Opening, Refused, Wait, open_one_level, reset_status,
 };
 use crate::error::{Error, kind_of};
+use crate::running::Place;
+use crate::store::{Read, Row};
 use idem_core::{ErrorKind, Isolation, Nested};
 
 /// A connection inside a call. While a transaction is open on it, dropping it rolls back.
@@ -36,6 +39,9 @@ impl<'c, C: IdempotentConnection> Transaction<'c, C> {
     /// any if `nested` says so.
     pub(crate) fn new(db: &'c mut C, nested: Nested) -> Result<Self, Error> {
         let entry = entry(db.inner(), nested)?;
+        if entry == Entry::Own {
+            Place::of(db.inner()).forget();
+        }
         Ok(Self {
             db,
             entry,
@@ -62,6 +68,28 @@ impl<'c, C: IdempotentConnection> Transaction<'c, C> {
 
     /// Opens the transaction, behind the wait if there is one. Whatever an error left of it is gone.
     pub(crate) async fn open(&mut self, opening: &Opening, wait: Option<Wait>) -> QueryResult<()> {
+        self.open_with(opening, wait, None).await.map(drop)
+    }
+
+    /// [`open`](Self::open), then the read: without waiting in between, where the connection can do that.
+    pub(crate) async fn open_and_read(
+        &mut self,
+        opening: &Opening,
+        wait: Option<Wait>,
+        read: Read,
+    ) -> QueryResult<Row> {
+        match self.open_with(opening, wait, Some(read)).await? {
+            Some(row) => Ok(row),
+            None => unreachable!("I13: what is read gives a row"),
+        }
+    }
+
+    async fn open_with(
+        &mut self,
+        opening: &Opening,
+        wait: Option<Wait>,
+        read: Option<Read>,
+    ) -> QueryResult<Option<Row>> {
         // Before the first message: a call that is dropped while it waits has opened something, too.
         self.progress = Progress::Open;
         if self.is_joined() {
@@ -72,15 +100,22 @@ impl<'c, C: IdempotentConnection> Transaction<'c, C> {
                 return Err(error);
             }
             open_one_level(self.inner());
-            let settled = self.inner().settle_in(opening, wait).await;
+            let settled = async {
+                self.inner().settle_in(opening, wait).await?;
+                match read {
+                    Some(read) => self.inner().read(read).await.map(Some),
+                    None => Ok(None),
+                }
+            };
+            let settled = settled.await;
             if settled.is_err() {
                 self.rollback().await;
             }
             return settled;
         }
-        let opened = self.open_own(opening, wait).await;
+        let opened = self.open_own(opening, wait, read).await;
         match &opened {
-            Ok(()) => {}
+            Ok(_) => {}
             // An application that sent BEGIN by itself: what is open is its own.
             Err(error) if kind_of(error) == ErrorKind::UnfinishedTransaction => {
                 self.progress = Progress::Closed;
@@ -90,20 +125,46 @@ impl<'c, C: IdempotentConnection> Transaction<'c, C> {
         opened
     }
 
-    async fn open_own(&mut self, opening: &Opening, wait: Option<Wait>) -> QueryResult<()> {
+    async fn open_own(
+        &mut self,
+        opening: &Opening,
+        mut wait: Option<Wait>,
+        read: Option<Read>,
+    ) -> QueryResult<Option<Row>> {
         // Above READ COMMITTED the first statement takes the snapshot for all, so the wait comes before it.
         let needs_fresh_snapshot = opening.isolation != Isolation::ReadCommitted;
-        match wait {
-            Some(wait) if needs_fresh_snapshot => {
-                self.inner().wait_apart(wait).await?;
-                self.inner().begin(opening, None).await
-            }
-            wait => self.inner().begin(opening, wait).await,
+        if let (Some(apart), Some(call), true) = (wait, &opening.call, needs_fresh_snapshot) {
+            self.inner().wait_apart(call, apart).await?;
+            wait = None;
+        }
+        match read {
+            Some(read) => self
+                .inner()
+                .begin_and_read(opening, wait, read)
+                .await
+                .map(Some),
+            None => self.inner().begin(opening, wait).await.map(|()| None),
         }
     }
 
+    /// Stores and commits. Whatever comes of it, nothing is open then.
+    pub(crate) async fn store_and_commit<S>(&mut self, last: Last<S>) -> Result<(), Refused>
+    where
+        S: QueryFragment<<C::Inner as Driver>::Dialect> + QueryId + Send + 'static,
+    {
+        self.progress = Progress::Ending;
+        let mut ended = self.inner().store_and_commit(last).await;
+        self.progress = Progress::Closed;
+        if let Err(Refused::Close(error) | Refused::Store(error) | Refused::Commit(error)) =
+            &mut ended
+        {
+            self.find_out_whether_lost(error).await;
+        }
+        ended
+    }
+
     /// Commits, waiting for others that hold the database as long as `patience` says. An error leaves nothing open.
-    pub(crate) async fn commit(mut self, patience: Duration) -> QueryResult<()> {
+    pub(crate) async fn commit(&mut self, patience: Duration) -> QueryResult<()> {
         if self.is_joined() {
             let text = self.entry.release_text();
             self.progress = Progress::Ending;
@@ -117,11 +178,10 @@ impl<'c, C: IdempotentConnection> Transaction<'c, C> {
         }
         self.set_patience(patience).await?;
         self.progress = Progress::Ending;
-        let committed = self.inner().commit().await;
-        let committed = match committed {
-            Err(error) => Err(self.why_not_committed(error).await),
-            done => done,
-        };
+        let mut committed = self.inner().commit().await;
+        if let Err(error) = &mut committed {
+            self.find_out_whether_lost(error).await;
+        }
         if committed.is_err() && self.levels_left_open() != Levels::Fewer {
             self.rollback().await;
         }
@@ -131,20 +191,34 @@ impl<'c, C: IdempotentConnection> Transaction<'c, C> {
         committed
     }
 
-    /// A pooler that lost its server during COMMIT says so with an error of its own, which looks like any other. The next statement
+    /// A pooler that lost its server says so with an error of its own, which looks like any other. The next statement
     /// tells: on a connection that lives, the transaction has ended.
-    async fn why_not_committed(&mut self, error: DieselError) -> DieselError {
-        if kind_of(&error) != ErrorKind::Database {
-            return error;
+    async fn find_out_whether_lost(&mut self, error: &mut DieselError) {
+        if kind_of(error) != ErrorKind::Database {
+            return;
         }
-        match self.inner().probe().await {
-            Err(probe) if kind_of(&probe) == ErrorKind::ConnectionLost => probe,
-            _ => error,
+        if let Err(probe) = self.inner().probe().await
+            && kind_of(&probe) == ErrorKind::ConnectionLost
+        {
+            *error = probe;
         }
+    }
+
+    /// Rolls back what wrote nothing, without waiting for more than is needed.
+    pub(crate) async fn leave(&mut self) {
+        if self.is_joined() {
+            return self.rollback().await;
+        }
+        self.forget_levels_of_the_body();
+        let _ = self.inner().leave().await;
+        self.close();
     }
 
     /// Rolls everything back. A connection that cannot even do that is marked broken by Diesel.
     pub(crate) async fn rollback(&mut self) {
+        if self.progress == Progress::Closed {
+            return;
+        }
         // The error that led here is the one that the caller wants; a dead connection has rolled back by itself.
         if self.is_joined() {
             let text = self.entry.rollback_text();

@@ -3,7 +3,7 @@
 use idem_core::answer::End;
 
 use crate::caller::{Caller, Payload, Phase, Told, Who};
-use crate::database::{Database, Row, RowState, Tick, Transaction, Writes};
+use crate::database::{Database, Published, Row, RowState, Tick, Transaction, Writes};
 use crate::mutant::Mutant;
 use crate::policy::Next;
 use crate::system::{Protocol, State};
@@ -22,7 +22,7 @@ pub enum Step {
     Body,
     /// RELEASE, or ROLLBACK TO after a final failure.
     Close,
-    /// The answer goes into the row.
+    /// A new key's row is inserted with the answer; the row of a takeover gets it.
     Store,
     /// COMMIT.
     Commit,
@@ -37,8 +37,11 @@ pub enum BodyEnd {
     Fails,
     /// With an error.
     Errs,
-    /// With a result, and with a COMMIT of its own, which it must not do.
+    /// With a result, and with a COMMIT of its own, which it must not do. If it also begins anew, that is another transaction, and what
+    /// follows is the same.
     CommitsItself,
+    /// With an error, behind a COMMIT of its own.
+    CommitsItselfAndErrs,
 }
 
 const AS_BUILT: [Step; 6] = [
@@ -85,7 +88,7 @@ impl Protocol {
     pub(crate) fn start(state: &mut State, who: Who) {
         let caller = state.caller_mut(who);
         caller.calls += 1;
-        caller.phase = Phase::Claim;
+        caller.phase = Phase::Lock;
     }
 
     /// Whether the next statement of a call can end now.
@@ -97,7 +100,11 @@ impl Protocol {
                 next: Step::Body, ..
             } => false,
             // A row that somebody else is changing is waited for, whatever the lock says.
-            Phase::Insert | Phase::TakeOver { .. } => !state.is_row_taken(who),
+            Phase::TakeOver { .. }
+            | Phase::Mark
+            | Phase::Run {
+                next: Step::Store, ..
+            } => !state.is_row_taken(who),
             Phase::Wait => !self.has_lock() || state.database.is_free_for(who),
             _ => true,
         }
@@ -108,27 +115,41 @@ impl Protocol {
         let caller = *state.caller(who);
         let phase = match caller.phase {
             Phase::Wait => {
-                self.try_lock(state, who);
-                Phase::Claim
+                state.database.try_lock(who);
+                Phase::Lock
             }
-            Phase::Claim if self.try_lock(state, who) => Phase::Insert,
-            Phase::Claim => Phase::Read,
-            Phase::Insert if state.database.row.is_none() => self.won(state, who, 1),
-            Phase::Insert => match caller.kept {
-                Some(seen) => Phase::Decide { seen },
-                None => Phase::Read,
-            },
-            Phase::Read => Phase::Decide {
-                seen: state.database.row,
-            },
+            Phase::Lock => {
+                if self.mutant() != Some(Mutant::ReadBeforeLock) {
+                    state.database.try_lock(who);
+                }
+                match caller.kept {
+                    Some(seen) => Phase::Decide { seen },
+                    None => Phase::Read,
+                }
+            }
+            Phase::Read => {
+                let newest = state.database.newest();
+                let came_before_mark = newest.is_some_and(Published::is_unknown);
+                state.caller_mut(who).came_before_mark = came_before_mark;
+                Phase::Decide {
+                    seen: state.database.row,
+                }
+            }
             Phase::Decide { seen } => return self.decide(state, who, seen),
             Phase::TakeOver { attempt, seen } => {
                 if !self.may_take_over(&state.database, attempt, seen) {
                     return look_again(state, who);
                 }
-                self.won(state, who, attempt)
+                let now = state.database.now;
+                let row = Row::pending(who.payload(), attempt, now);
+                self.won(state, who, attempt, Some(row))
             }
             Phase::Run { transaction, next } => return self.run(state, who, transaction, next),
+            Phase::Mark => {
+                let receipt = who.receipt(caller.calls);
+                state.database.mark(who.payload(), receipt);
+                return end_call(state, who, Told::RecordLost);
+            }
             Phase::Answer(receipt) => return end_call(state, who, Told::Executed(receipt)),
             Phase::Idle => unreachable!("whoever is idle cannot advance"),
         };
@@ -139,32 +160,27 @@ impl Protocol {
     pub(crate) fn stop_waiting(state: &mut State, who: Who) {
         let caller = state.caller_mut(who);
         caller.is_out_of_time = true;
-        caller.phase = Phase::Claim;
+        caller.phase = Phase::Lock;
     }
 
-    /// Without the lock, the unique key alone decides.
-    fn try_lock(&self, state: &mut State, who: Who) -> bool {
-        !self.has_lock() || state.database.try_lock(who)
-    }
-
-    /// One look has read the row: its lock, its time, and what follows.
+    /// One look has read the row: its time, and what follows. What is committed is told with or without the lock.
     fn decide(&self, state: &mut State, who: Who, seen: Option<Row>) {
-        let is_locked = self.try_lock(state, who);
-        if seen.is_none() && !is_locked {
-            return self.contended(state, who, seen);
+        if self.mutant() == Some(Mutant::ReadBeforeLock) {
+            state.database.try_lock(who);
         }
+        let is_mine = !self.has_lock() || state.database.is_locked_by(who);
         let now = state.database.now;
         match self.policy().next(seen.as_ref(), who, now, self.mutant()) {
             Next::Replay(end, receipt) => {
                 end_call(state, who, Told::Replayed { receipt, end });
             }
-            Next::Execute => look_again(state, who),
-            Next::TakeOver { .. } if !is_locked => self.contended(state, who, seen),
+            Next::Reject(told) => end_call(state, who, told),
+            Next::Execute | Next::TakeOver { .. } if !is_mine => self.contended(state, who, seen),
+            Next::Execute => state.caller_mut(who).phase = self.won(state, who, 1, None),
             Next::TakeOver { attempt } => {
                 let seen = seen.map_or(who.payload(), |row| row.payload);
                 state.caller_mut(who).phase = Phase::TakeOver { attempt, seen };
             }
-            Next::Reject(told) => end_call(state, who, told),
         }
     }
 
@@ -196,17 +212,18 @@ impl Protocol {
         }
     }
 
-    fn won(&self, state: &State, who: Who, attempt: u32) -> Phase {
-        let now = state.database.now;
+    fn won(&self, state: &State, who: Who, attempt: u32, row: Option<Row>) -> Phase {
         let transaction = Transaction {
-            row: Some(Row::claimed(who.payload(), attempt, now)),
+            is_open: true,
+            row,
             writes: Writes::NONE,
             savepoint: None,
             attempt,
             receipt: who.receipt(state.caller(who).calls),
             by: who,
             end: None,
-            claimed_at: now,
+            came_before_mark: state.caller(who).came_before_mark,
+            claimed_at: row.map(|_| state.database.now),
             stored_at: None,
         };
         self.after(who, None, transaction)
@@ -225,35 +242,51 @@ impl Protocol {
     }
 
     fn run(&self, state: &mut State, who: Who, mut transaction: Transaction, step: Step) {
-        let is_done = match step {
+        let done = match step {
             Step::Savepoint => {
                 transaction.savepoint = Some(transaction.writes);
-                true
+                Ok(())
             }
             Step::Guard => {
                 transaction.writes.guard = true;
-                true
+                Ok(())
             }
             Step::Body => unreachable!("a body ends in one of several ways"),
             Step::Close => close(&mut transaction),
-            Step::Store if self.mutant() == Some(Mutant::StoreAfterCommit) => {
+            Step::Store if transaction.is_open => store(&state.database, &mut transaction),
+            Step::Store if self.stores_apart(&transaction) => {
                 store_apart(&mut state.database, &transaction)
             }
-            Step::Store => store(&mut transaction, state.database.now),
+            Step::Store => Err(Told::RecordLost),
             Step::Commit => {
                 // Outside of a transaction it does nothing.
-                if transaction.row.is_some() {
-                    state.database.publish(&transaction);
-                    state.database.unlock(who);
-                    transaction.row = None;
+                if transaction.is_open {
+                    commit(&mut state.database, &mut transaction);
                 }
-                true
+                Ok(())
             }
         };
-        if is_done {
-            state.caller_mut(who).phase = self.after(who, Some(step), transaction);
-        } else {
-            end_call(state, who, Told::RecordLost);
+        match done {
+            Ok(()) => state.caller_mut(who).phase = self.after(who, Some(step), transaction),
+            Err(Told::RecordLost) => self.lost(state, who),
+            Err(told) => end_call(state, who, told),
+        }
+    }
+
+    /// The body has ended its transaction by itself.
+    fn lost(&self, state: &mut State, who: Who) {
+        if self.mutant() == Some(Mutant::NoMark) {
+            return end_call(state, who, Told::RecordLost);
+        }
+        state.caller_mut(who).phase = Phase::Mark;
+    }
+
+    /// Whether a mutant stores an answer outside of the transaction of its effects.
+    fn stores_apart(&self, transaction: &Transaction) -> bool {
+        match self.mutant() {
+            Some(Mutant::StoreAfterCommit) => true,
+            Some(Mutant::StoreWithoutTransactionCheck) => transaction.attempt == 1,
+            _ => false,
         }
     }
 
@@ -272,73 +305,93 @@ impl Protocol {
             BodyEnd::Completes => transaction.end = Some(End::Completed),
             BodyEnd::Fails => transaction.end = Some(End::Failed),
             BodyEnd::CommitsItself => {
-                state.database.publish(&transaction);
-                state.database.unlock(who);
-                // What the call does from here on is outside of any transaction, and its savepoint is gone.
-                transaction.row = None;
-                transaction.savepoint = None;
+                commit(&mut state.database, &mut transaction);
                 transaction.end = Some(End::Completed);
+            }
+            BodyEnd::CommitsItselfAndErrs => {
+                commit(&mut state.database, &mut transaction);
+                if self.mutant() == Some(Mutant::ReleaseWithoutCheck) {
+                    return end_call(state, who, Told::Released);
+                }
+                return self.lost(state, who);
             }
         }
         state.caller_mut(who).phase = self.after(who, Some(Step::Body), transaction);
     }
 }
 
-/// RELEASE or ROLLBACK TO; false without a savepoint.
-fn close(transaction: &mut Transaction) -> bool {
-    let Some(before) = transaction.savepoint.take() else {
-        return false;
-    };
+/// COMMIT. What the call does from here on is outside of any transaction, and its savepoint is gone.
+fn commit(database: &mut Database, transaction: &mut Transaction) {
+    database.publish(transaction);
+    database.unlock(transaction.by);
+    transaction.is_open = false;
+    transaction.row = None;
+    transaction.savepoint = None;
+}
+
+/// RELEASE or ROLLBACK TO, which fails without a savepoint.
+fn close(transaction: &mut Transaction) -> Result<(), Told> {
+    let before = transaction.savepoint.take().ok_or(Told::RecordLost)?;
     if transaction.end == Some(End::Failed) {
         transaction.writes = before;
     }
-    true
+    Ok(())
 }
 
-/// One pending row of this attempt, written by this transaction, gets the answer; false without one.
-fn store(transaction: &mut Transaction, now: Tick) -> bool {
-    let attempt = transaction.attempt;
-    match (&mut transaction.row, transaction.end) {
-        (Some(row), Some(end)) if row.state == RowState::Pending && row.attempt == attempt => {
-            *row = row.ended(end, transaction.receipt, now);
-            transaction.stored_at = Some(now);
-            true
-        }
-        _ => false,
-    }
-}
-
-/// What a mutant does after its COMMIT: the row is updated in a transaction of its own, if it is still there.
-fn store_apart(database: &mut Database, transaction: &Transaction) -> bool {
+/// The row of a takeover gets the answer. A new key's row is inserted with it, which fails if there is one.
+fn store(database: &Database, transaction: &mut Transaction) -> Result<(), Told> {
     let now = database.now;
-    match (&mut database.row, transaction.end) {
-        (Some(row), Some(end))
-            if row.state == RowState::Pending && row.attempt == transaction.attempt =>
-        {
-            *row = row.ended(end, transaction.receipt, now);
-            true
-        }
-        _ => false,
+    if transaction.row.is_none() && database.row.is_some() {
+        return Err(Told::Conflict);
     }
+    transaction.row = Some(answered(transaction, now)?);
+    transaction.claimed_at.get_or_insert(now);
+    transaction.stored_at = Some(now);
+    Ok(())
 }
 
-/// The claim goes on with its next insert, unless that was the last.
+/// What a mutant does outside of the transaction of the effects: the same, in a transaction of its own.
+fn store_apart(database: &mut Database, transaction: &Transaction) -> Result<(), Told> {
+    let is_new = transaction.attempt == 1;
+    match database.row {
+        Some(_) if is_new => return Err(Told::Conflict),
+        Some(row) if row.state == RowState::Pending && row.attempt == transaction.attempt => {}
+        None if is_new => {}
+        _ => return Err(Told::RecordLost),
+    }
+    database.row = Some(answered(transaction, database.now)?);
+    Ok(())
+}
+
+/// The row with the answer of an execution whose body has ended.
+fn answered(transaction: &Transaction, now: Tick) -> Result<Row, Told> {
+    let end = transaction.end.ok_or(Told::Unexpected)?;
+    let row = Row::pending(transaction.by.payload(), transaction.attempt, now);
+    Ok(row.ended(end, transaction.receipt, now))
+}
+
+/// The row was not taken over, so it is read again, unless that was the last time.
 fn look_again(state: &mut State, who: Who) {
     let caller = state.caller_mut(who);
     caller.reads += 1;
-    caller.phase = Phase::Claim;
+    caller.phase = Phase::Read;
     if caller.reads == MAX_READS {
         end_call(state, who, Told::RecordHidden);
     }
 }
 
-/// A call is over. What is left of its transaction is rolled back.
+/// A call is over, and its caller is told so.
 pub(crate) fn end_call(state: &mut State, who: Who, told: Told) {
+    hang_up(state, who);
+    state.told = Some((who, told));
+}
+
+/// A call is over, and nobody is told. What is left of its transaction is rolled back.
+pub(crate) fn hang_up(state: &mut State, who: Who) {
     state.database.unlock(who);
     let caller = state.caller_mut(who);
     *caller = Caller {
         calls: caller.calls,
         ..Caller::NEW
     };
-    state.told = Some((who, told));
 }

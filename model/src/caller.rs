@@ -99,8 +99,6 @@ pub enum Told {
     },
     /// Its body ended with an error, so nothing was stored.
     Released,
-    /// Nothing: the client died or hung up.
-    Nothing,
     /// Somebody else has the key now.
     InFlight,
     /// The key is another request's.
@@ -109,8 +107,10 @@ pub enum Told {
     Expired,
     /// A claim was committed without its answer.
     Orphaned,
-    /// Its claim was gone before its answer could be stored.
+    /// Its body had ended the transaction before its answer could be stored.
     RecordLost,
+    /// A row was there before its answer could be stored. It left nothing.
+    Conflict,
     /// The row is there and cannot be seen.
     RecordHidden,
     /// An error that a transactional call never gets.
@@ -122,13 +122,11 @@ pub enum Told {
 pub enum Phase {
     /// No call.
     Idle,
-    /// A transaction is open; the claim is about to try the lock.
-    Claim,
-    /// The claim has the lock and is about to insert.
-    Insert,
-    /// The claim did not win; the read is about to take its snapshot.
+    /// A transaction is open and about to try the lock.
+    Lock,
+    /// The lock was tried; the read is about to take its snapshot.
     Read,
-    /// The read has its snapshot and is about to try the lock and to read the time.
+    /// The read has its snapshot and is about to read the time.
     Decide {
         /// The row in the snapshot.
         seen: Option<Row>,
@@ -149,6 +147,8 @@ pub enum Phase {
         /// What comes next.
         next: Step,
     },
+    /// The body has ended the transaction by itself, and the key is about to be marked.
+    Mark,
     /// COMMIT has happened, and the caller does not know it yet.
     Answer(Receipt),
 }
@@ -166,6 +166,8 @@ pub struct Caller {
     pub is_out_of_time: bool,
     /// What it saw before it waited. Only a mutant keeps that.
     pub kept: Option<Option<Row>>,
+    /// Whether it read the key after a body had committed by itself and before that was marked. Only the promises look at this.
+    pub came_before_mark: bool,
 }
 
 impl Caller {
@@ -176,6 +178,7 @@ impl Caller {
         reads: 0,
         is_out_of_time: false,
         kept: None,
+        came_before_mark: false,
     };
 
     /// Whether a call is on its way.
@@ -186,13 +189,11 @@ impl Caller {
     /// Whether its next step neither shows in the database nor depends on it. Such a step is taken at once: it makes no difference
     /// for anybody what happens before it.
     pub fn is_private(&self) -> bool {
-        matches!(
-            self.phase,
-            Phase::Run {
-                next: Step::Savepoint | Step::Guard | Step::Close,
-                ..
-            } | Phase::Answer(_)
-        )
+        match self.phase {
+            Phase::Run { next, .. } => matches!(next, Step::Savepoint | Step::Guard | Step::Close),
+            Phase::Answer(_) => true,
+            _ => false,
+        }
     }
 
     /// The next step of its execution.
@@ -201,6 +202,16 @@ impl Caller {
             Phase::Run { next, .. } => Some(next),
             _ => None,
         }
+    }
+
+    /// Whether its transaction is that of a won key.
+    pub fn executes(&self) -> bool {
+        matches!(self.phase, Phase::Run { transaction, .. } if transaction.is_open)
+    }
+
+    /// Whether it has just won the key. What is left before the body is private, so nothing has happened since.
+    pub fn begins(&self) -> bool {
+        matches!(self.next_step(), Some(Step::Savepoint | Step::Guard))
     }
 
     /// Its transaction's own version of the row, which nobody else sees and which is in the way of every other writer.

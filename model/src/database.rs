@@ -34,7 +34,7 @@ pub struct Row {
 /// How far the call of a row is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RowState {
-    /// Claimed.
+    /// Taken over, or marked for a person to look at.
     Pending,
     /// Ended, with its answer.
     Ended(End, Receipt),
@@ -43,8 +43,8 @@ pub enum RowState {
 }
 
 impl Row {
-    /// A row that is claimed now.
-    pub fn claimed(payload: Payload, attempt: u32, now: Tick) -> Self {
+    /// A row that is written now and has no answer.
+    pub fn pending(payload: Payload, attempt: u32, now: Tick) -> Self {
         Self {
             payload,
             state: RowState::Pending,
@@ -59,7 +59,7 @@ impl Row {
     pub fn ended(self, end: End, receipt: Receipt, now: Tick) -> Self {
         Self {
             state: RowState::Ended(end, receipt),
-            ..Self::claimed(self.payload, self.attempt, now)
+            ..Self::pending(self.payload, self.attempt, now)
         }
     }
 }
@@ -86,16 +86,18 @@ impl Writes {
     };
 }
 
-/// The open transaction of a won key.
+/// The transaction of a won key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Transaction {
-    /// The transaction's own version of the row; `None` when the transaction is over while its call goes on.
+    /// False when it is over while its call goes on.
+    pub is_open: bool,
+    /// The transaction's own version of the row. A new key has none before its answer is stored.
     pub row: Option<Row>,
     /// What it wrote so far.
     pub writes: Writes,
     /// What it had written at its savepoint, if one is open.
     pub savepoint: Option<Writes>,
-    /// The attempt as which its call runs.
+    /// The attempt as which its call runs; the first is that of a new key.
     pub attempt: u32,
     /// What its call will answer.
     pub receipt: Receipt,
@@ -103,8 +105,10 @@ pub struct Transaction {
     pub by: Who,
     /// How its body ended.
     pub end: Option<End>,
-    /// When the key was won.
-    pub claimed_at: Tick,
+    /// Whether its call read the key before the execution that it follows was marked.
+    pub came_before_mark: bool,
+    /// When the transaction first wrote the row.
+    pub claimed_at: Option<Tick>,
     /// When the answer was stored.
     pub stored_at: Option<Tick>,
 }
@@ -138,10 +142,21 @@ pub struct Published {
     pub writes: Writes,
     /// How its body ended; `None` when the body committed by itself.
     pub end: Option<End>,
-    /// When its key was won.
+    /// Whether its call read the key before the execution that it follows was marked.
+    pub came_before_mark: bool,
+    /// When its transaction first wrote the row; if it did not, when it was committed.
     pub claimed_at: Tick,
-    /// When its answer was stored; `None`: never, so it is remembered for ever.
+    /// When its answer was stored; `None`: never.
     pub stored_at: Option<Tick>,
+    /// Whether it left a row without an answer, so that it is remembered for ever.
+    pub is_marked: bool,
+}
+
+impl Published {
+    /// Whether its body committed by itself, and nothing in the database says so.
+    pub fn is_unknown(&self) -> bool {
+        self.end.is_none() && !self.is_marked
+    }
 }
 
 /// Everything that the database knows of the key.
@@ -162,30 +177,59 @@ pub struct Database {
 }
 
 impl Database {
-    /// `pg_try_advisory_xact_lock`: whether the lock is the caller's now.
-    pub fn try_lock(&mut self, who: Who) -> bool {
-        let holder = *self.lock.get_or_insert(Holder::Caller(who));
-        holder == Holder::Caller(who)
+    /// `pg_try_advisory_xact_lock`: the lock is the caller's now, unless it is somebody else's.
+    pub fn try_lock(&mut self, who: Who) {
+        self.lock.get_or_insert(Holder::Caller(who));
+    }
+
+    /// Whether the lock is the caller's.
+    pub fn is_locked_by(&self, who: Who) -> bool {
+        self.lock == Some(Holder::Caller(who))
     }
 
     /// The end of a caller's transaction, as far as the lock goes.
     pub fn unlock(&mut self, who: Who) {
-        if self.lock == Some(Holder::Caller(who)) {
+        if self.is_locked_by(who) {
             self.lock = None;
         }
     }
 
     /// Makes the writes of a transaction visible, all at once.
     pub fn publish(&mut self, transaction: &Transaction) {
-        self.row = transaction.row;
+        self.row = transaction.row.or(self.row);
         self.published.push(Published {
             receipt: transaction.receipt,
             by: transaction.by,
             writes: transaction.writes,
             end: transaction.end,
-            claimed_at: transaction.claimed_at,
+            came_before_mark: transaction.came_before_mark,
+            claimed_at: transaction.claimed_at.unwrap_or(self.now),
             stored_at: transaction.stored_at,
+            is_marked: transaction
+                .row
+                .is_some_and(|row| row.state == RowState::Pending),
         });
+    }
+
+    /// `INSERT … ON CONFLICT DO NOTHING` of a row for the execution that has this receipt.
+    pub fn mark(&mut self, payload: Payload, receipt: Receipt) {
+        if self.row.is_some() {
+            return;
+        }
+        self.row = Some(Row::pending(payload, 1, self.now));
+        // It comes too late for an execution that is not the newest any more.
+        let newest = self.published.last_mut();
+        if let Some(newest) = newest.filter(|newest| newest.receipt == receipt) {
+            newest.is_marked = true;
+        }
+    }
+
+    /// How many executions were committed by their bodies.
+    pub fn committed_by_bodies(&self) -> usize {
+        let published = self.published.iter();
+        published
+            .filter(|execution| execution.end.is_none())
+            .count()
     }
 
     /// Whether nobody but the callers has a transaction open.
@@ -195,7 +239,7 @@ impl Database {
 
     /// Whether the lock is the caller's, or could be.
     pub fn is_free_for(&self, who: Who) -> bool {
-        self.lock.is_none_or(|holder| holder == Holder::Caller(who))
+        self.lock.is_none() || self.is_locked_by(who)
     }
 
     /// The newest execution.

@@ -14,14 +14,20 @@
 //!
 //! | step of the protocol | in the model |
 //! |---|---|
-//! | begin, claim: the lock and the insert | [`Phase::Claim`], [`Phase::Insert`] |
-//! | read: the snapshot, then lock and time | [`Phase::Read`], [`Phase::Decide`] |
+//! | begin, try the key's lock | [`Phase::Lock`] |
+//! | read: the snapshot, then the time and the decision | [`Phase::Read`], [`Phase::Decide`] |
 //! | takeover by compare-and-set | [`Phase::TakeOver`] |
 //! | wait for the key's lock, with a deadline | [`Phase::Wait`] |
 //! | savepoint, transition, body, RELEASE or ROLLBACK TO, store, COMMIT | [`Phase::Run`] with a [`Step`] each |
+//! | the body has ended the transaction by itself: mark the key | [`Phase::Mark`] |
 //! | COMMIT has happened, its answer is on the way | [`Phase::Answer`] |
 //!
-//! What is not in it: leases, savepoints inside a transaction of the caller's, isolation above READ COMMITTED, and SQLite, where one
+//! A body may send COMMIT by itself, which gives the key's lock back. What is not promised is what happens before the key is marked: a
+//! call that reads it then sees no row and begins, and if nobody stores an answer or a mark, it is free. An answer is refused behind a
+//! mark, so nothing is stored twice; only another body that commits by itself asks nobody.
+//!
+//! What is not in it: leases, savepoints inside a transaction of the caller's, isolation above READ COMMITTED (whose snapshot is older than
+//! the lock: a body may run in vain), a mark that the database refuses, an operator who forgets a key, and SQLite, where one
 //! write lock leaves fewer orders than here.
 //!
 //! ```

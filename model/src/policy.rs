@@ -17,7 +17,7 @@ const TICK: Duration = Duration::from_secs(3600);
 /// What a call does next, in the words of the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Next {
-    /// Insert the row.
+    /// Run the body.
     Execute,
     /// Take the row over.
     TakeOver {

@@ -4,8 +4,10 @@ use idem_core::Late;
 use idem_core::answer::End;
 
 use crate::call::{BodyEnd, Step};
-use crate::caller::{Caller, Phase, Told, Who};
-use crate::database::{EXPIRES_AFTER, FORGET_AFTER, Holder, Published, RowState, Writes};
+use crate::caller::{Phase, Told, Who};
+use crate::database::{
+    EXPIRES_AFTER, FORGET_AFTER, Holder, Published, Row, RowState, Tick, Writes,
+};
 use crate::system::{Protocol, State};
 
 /// A property of one state.
@@ -15,7 +17,7 @@ pub(crate) type Condition = fn(&Protocol, &State) -> bool;
 const STEPS_OF_A_CALL: usize = 20;
 
 /// The promises, by name.
-pub(crate) const PROMISES: [(&str, Condition); 9] = [
+pub(crate) const PROMISES: [(&str, Condition); 12] = [
     (
         "no second execution while the key is remembered",
         no_second_execution,
@@ -30,8 +32,20 @@ pub(crate) const PROMISES: [(&str, Condition); 9] = [
         writes_match_ends,
     ),
     (
+        "an answer is stored together with its effects",
+        answers_have_effects,
+    ),
+    (
         "who is told that it executed is remembered",
         executed_is_stored,
+    ),
+    (
+        "who is told that nothing is stored has left nothing",
+        nothing_is_nothing,
+    ),
+    (
+        "who is told that its record is lost leaves a row",
+        lost_is_marked,
     ),
     ("an ended call leaves no claim and no lock", nothing_is_left),
     ("somebody can go on", somebody_can_go_on),
@@ -39,31 +53,69 @@ pub(crate) const PROMISES: [(&str, Condition); 9] = [
     ("an error has its reason", errors_have_reasons),
 ];
 
+/// What only the lock promises. Without it a body may run in vain: its answer is refused and its effects are rolled back.
+pub(crate) const PROMISES_OF_THE_LOCK: [(&str, Condition); 2] = [
+    (
+        "no body begins while the key is remembered",
+        no_body_in_vain,
+    ),
+    ("no two calls execute at once", one_at_a_time),
+];
+
 /// Judged by the clock and by what was committed, not by the row that the protocol keeps.
 fn no_second_execution(_: &Protocol, state: &State) -> bool {
     let published = &state.database.published;
     let mut pairs = published.iter().zip(published.iter().skip(1));
-    pairs.all(|(first, second)| may_follow(*first, *second))
+    pairs.all(|(first, second)| {
+        // An answer is refused behind the mark. A body that commits by itself, too, asks nobody.
+        let is_excused = second.came_before_mark && (!first.is_marked || second.end.is_none());
+        is_excused || may_follow(first, second.by, second.claimed_at)
+    })
 }
 
-fn may_follow(first: Published, second: Published) -> bool {
+/// Whether an execution that is claimed at `claimed_at` may come right after `first`.
+fn may_follow(first: &Published, by: Who, claimed_at: Tick) -> bool {
     let Some(stored_at) = first.stored_at else {
         return false;
     };
-    let is_forgotten = second.claimed_at >= stored_at + FORGET_AFTER;
-    let is_expired = second.claimed_at >= stored_at + EXPIRES_AFTER;
-    let is_late_retry =
-        second.by.late() == Late::Execute && second.by.payload() == first.by.payload();
+    let is_forgotten = claimed_at >= stored_at + FORGET_AFTER;
+    let is_expired = claimed_at >= stored_at + EXPIRES_AFTER;
+    let is_late_retry = by.late() == Late::Execute && by.payload() == first.by.payload();
     is_forgotten || (is_expired && is_late_retry)
 }
 
-/// Also not in a transaction that will be rolled back.
-fn no_mismatch_executes(_: &Protocol, state: &State) -> bool {
-    let is_right = |who: &Who| match (state.caller(*who).own_row(), &state.database.row) {
-        (Some(_), Some(committed)) => committed.payload == who.payload(),
-        _ => true,
+/// With the lock, also not in a transaction that will be rolled back.
+fn no_mismatch_executes(protocol: &Protocol, state: &State) -> bool {
+    let is_wrong = |who: &Who| {
+        let caller = state.caller(*who);
+        let is_mismatch = |row: &Row| row.payload != who.payload();
+        // A mark that came after the read is in the way of the store alone.
+        let is_answer = |row: &Row| row.state != RowState::Pending;
+        let begins = protocol.has_lock() && caller.begins();
+        let executes = |row: &Row| caller.own_row().is_some() || (begins && is_answer(row));
+        let committed = state.database.row.as_ref();
+        committed.is_some_and(|row| is_mismatch(row) && executes(row))
     };
-    Who::ALL.iter().all(is_right)
+    !Who::ALL.iter().any(is_wrong)
+}
+
+/// Also not in a transaction that will be rolled back: it may have effects outside of the database.
+fn no_body_in_vain(_: &Protocol, state: &State) -> bool {
+    let database = &state.database;
+    let is_wrong = |who: &Who| {
+        let caller = state.caller(*who);
+        let newest = database.newest();
+        let is_second = newest.is_some_and(|newest| !may_follow(newest, *who, database.now));
+        caller.begins() && is_second && !caller.came_before_mark
+    };
+    !Who::ALL.iter().any(is_wrong)
+}
+
+fn one_at_a_time(_: &Protocol, state: &State) -> bool {
+    let executing = state.callers.iter().filter(|caller| caller.executes());
+    let vanished = state.database.vanished.as_ref();
+    let left = vanished.and_then(|vanished| vanished.transaction);
+    executing.count() + usize::from(left.is_some()) <= 1
 }
 
 fn replays_are_first_answers(_: &Protocol, state: &State) -> bool {
@@ -85,32 +137,57 @@ fn writes_match_ends(_: &Protocol, state: &State) -> bool {
     state.database.published.iter().all(is_whole)
 }
 
+/// Neither effects without an answer nor an answer without effects, and not in two transactions.
+fn answers_have_effects(_: &Protocol, state: &State) -> bool {
+    let published = &state.database.published;
+    let is_answered =
+        |execution: &Published| execution.end.is_some() == execution.stored_at.is_some();
+    let has_effects = match state.database.row.map(|row| row.state) {
+        Some(RowState::Ended(end, receipt)) => published
+            .iter()
+            .any(|execution| execution.receipt == receipt && execution.end == Some(end)),
+        _ => true,
+    };
+    published.iter().all(is_answered) && has_effects
+}
+
 fn executed_is_stored(_: &Protocol, state: &State) -> bool {
     let Some((_, Told::Executed(receipt))) = state.told else {
         return true;
     };
     let newest = state.database.newest();
-    newest.is_some_and(|execution| execution.receipt == receipt && execution.end.is_some())
+    newest.is_some_and(|execution| execution.receipt == receipt && execution.stored_at.is_some())
+}
+
+fn nothing_is_nothing(_: &Protocol, state: &State) -> bool {
+    let Some((who, Told::Released | Told::Conflict)) = state.told else {
+        return true;
+    };
+    let receipt = who.receipt(state.caller(who).calls);
+    let mut published = state.database.published.iter();
+    published.all(|execution| execution.receipt != receipt)
+}
+
+/// Either its own mark, or the row of another call that came before the mark.
+fn lost_is_marked(_: &Protocol, state: &State) -> bool {
+    let is_lost = matches!(state.told, Some((_, Told::RecordLost)));
+    !is_lost || state.database.row.is_some()
 }
 
 /// No key is wedged: neither by a claim without an answer, nor by a lock that nobody gives back.
 fn nothing_is_left(_: &Protocol, state: &State) -> bool {
     let database = &state.database;
-    let is_running = |caller: &Caller| matches!(caller.phase, Phase::Run { .. });
-    let has_claim = database
-        .row
-        .is_some_and(|row| row.state == RowState::Pending)
-        && !state.callers.iter().any(is_running);
-    let committed_itself = database.newest().is_some_and(|newest| newest.end.is_none());
+    let row = database.row;
+    let has_claim = row.is_some_and(|row| row.state == RowState::Pending);
     let is_held = match database.lock {
         None => true,
         Some(Holder::Vanished) => database.vanished.is_some(),
         Some(Holder::Caller(who)) => !matches!(
             state.caller(who).phase,
-            Phase::Idle | Phase::Wait | Phase::Answer(_)
+            Phase::Idle | Phase::Wait | Phase::Mark | Phase::Answer(_)
         ),
     };
-    (!has_claim || committed_itself) && is_held
+    (!has_claim || database.committed_by_bodies() > 0) && is_held
 }
 
 /// No call waits for ever: without a deadline, too, there is one that can move. As every call has a bounded number of steps, all
@@ -129,10 +206,7 @@ fn somebody_can_go_on(protocol: &Protocol, state: &State) -> bool {
 fn later_calls_end(protocol: &Protocol, state: &State) -> bool {
     let ends = |who: &Who| match call_alone(protocol, state, *who) {
         Some(Told::Executed(_) | Told::Replayed { .. } | Told::Mismatch | Told::Expired) => true,
-        Some(Told::Orphaned) => {
-            let newest = state.database.newest();
-            newest.is_some_and(|newest| newest.end.is_none())
-        }
+        Some(Told::Orphaned) => state.database.committed_by_bodies() > 0,
         _ => false,
     };
     !state.is_quiet() || Who::ALL.iter().all(ends)
@@ -156,7 +230,7 @@ fn call_alone(protocol: &Protocol, state: &State, who: Who) -> Option<Told> {
 }
 
 /// Who did nothing wrong is not told so.
-fn errors_have_reasons(_: &Protocol, state: &State) -> bool {
+fn errors_have_reasons(protocol: &Protocol, state: &State) -> bool {
     let Some((who, told)) = state.told else {
         return true;
     };
@@ -168,16 +242,15 @@ fn errors_have_reasons(_: &Protocol, state: &State) -> bool {
             let stored_at = earlier.stored_at;
             stored_at.is_some_and(|stored_at| stored_at + EXPIRES_AFTER <= database.now)
         }),
-        Told::Orphaned => any(&|earlier| earlier.end.is_none()),
+        Told::Orphaned => database.committed_by_bodies() > 0,
+        // With the lock, only a mark can come between.
+        Told::Conflict if protocol.has_lock() => database.committed_by_bodies() > 0,
+        Told::Conflict => database.newest().is_some(),
         Told::RecordLost => {
             let receipt = who.receipt(state.caller(who).calls);
             any(&|own| own.receipt == receipt && own.end.is_none())
         }
         Told::RecordHidden | Told::Unexpected => false,
-        Told::Executed(_)
-        | Told::Replayed { .. }
-        | Told::Released
-        | Told::Nothing
-        | Told::InFlight => true,
+        Told::Executed(_) | Told::Replayed { .. } | Told::Released | Told::InFlight => true,
     }
 }

@@ -4,13 +4,16 @@ use std::sync::Arc;
 
 use stateright::{Model, Property};
 
-use crate::call::{BodyEnd, Step, end_call};
+use crate::call::{BodyEnd, Step, hang_up};
 use crate::caller::{Caller, Phase, Told, Who};
 use crate::database::{Database, Holder, LAST_TICK, RowState, Vanished};
 use crate::mutant::Mutant;
 use crate::policy::Policy;
-use crate::promise::PROMISES;
-use crate::witness::{WITNESSES, WITNESSES_OF_THE_LOCK};
+use crate::promise::{PROMISES, PROMISES_OF_THE_LOCK};
+use crate::witness::{WITNESSES, WITNESSES_OF_THE_LOCK, WITNESSES_WITHOUT_LOCK};
+
+/// How many bodies commit by themselves: one, and one that has read the key before the first was marked.
+const MAX_BODIES: usize = 2;
 
 /// What the model is told to check.
 #[derive(Debug, Clone)]
@@ -96,7 +99,7 @@ impl State {
 
     /// Whether the server would keep something for this caller if its client died.
     fn holds_something(&self, who: Who) -> bool {
-        self.database.lock == Some(Holder::Caller(who)) || self.caller(who).own_row().is_some()
+        self.database.is_locked_by(who) || self.caller(who).own_row().is_some()
     }
 
     /// The client of a call dies. Its session stays on the server, with all that it holds, until the server notices.
@@ -108,14 +111,14 @@ impl State {
             }
             _ => (None, false),
         };
-        if self.database.lock == Some(Holder::Caller(who)) {
+        if self.database.is_locked_by(who) {
             self.database.lock = Some(Holder::Vanished);
         }
         self.database.vanished = Some(Vanished {
             transaction,
             may_commit,
         });
-        end_call(self, who, Told::Nothing);
+        hang_up(self, who);
     }
 
     /// The server ends a session whose client is gone.
@@ -175,13 +178,17 @@ impl Protocol {
 
     /// The protocol with a mistake in it.
     pub fn with(mutant: Mutant) -> Self {
+        let right = match mutant {
+            Mutant::TakeoverByAttemptAlone => Self::without_lock(),
+            _ => Self::as_built(),
+        };
         Self {
             mutant: Some(mutant),
-            ..Self::as_built()
+            ..right
         }
     }
 
-    /// The protocol without the lock of the key, which is only there for the sake of waiting.
+    /// The protocol without the lock of the key, for bodies that leave their transaction alone.
     pub fn without_lock() -> Self {
         Self {
             locking: Locking::UniqueKeyAlone,
@@ -233,7 +240,7 @@ impl Protocol {
     }
 
     /// What goes wrong with a call.
-    fn goes_wrong(state: &State, who: Who, actions: &mut Vec<Action>) {
+    fn goes_wrong(&self, state: &State, who: Who, actions: &mut Vec<Action>) {
         let caller = state.caller(who);
         if !caller.is_calling() {
             return;
@@ -243,11 +250,11 @@ impl Protocol {
         if state.holds_something(who) {
             actions.push(Action::Crash(who));
         }
-        if let Phase::Run {
-            next: Step::Body, ..
-        } = caller.phase
-        {
-            actions.push(Action::EndBody(who, BodyEnd::CommitsItself));
+        // Without the lock, nothing keeps such a body from committing what was executed and stored while it ran.
+        let may_commit = self.has_lock() && state.database.committed_by_bodies() < MAX_BODIES;
+        if caller.next_step() == Some(Step::Body) && may_commit {
+            let ends = [BodyEnd::CommitsItself, BodyEnd::CommitsItselfAndErrs];
+            actions.extend(ends.map(|end| Action::EndBody(who, end)));
         }
     }
 
@@ -286,7 +293,7 @@ impl Protocol {
             Action::EndBody(who, end) => self.end_body(&mut state, who, end),
             Action::StopWaiting(who) => Self::stop_waiting(&mut state, who),
             Action::Crash(who) => state.crash(who),
-            Action::Drop(who) => end_call(&mut state, who, Told::Nothing),
+            Action::Drop(who) => hang_up(&mut state, who),
             Action::RollBackVanished => {
                 state.end_vanished();
             }
@@ -321,7 +328,7 @@ impl Model for Protocol {
             .find(|who| state.caller(*who).is_private())
         {
             actions.push(Action::Advance(who));
-            return Self::goes_wrong(state, who, actions);
+            return self.goes_wrong(state, who, actions);
         }
         for who in Who::ALL {
             let caller = state.caller(who);
@@ -331,7 +338,7 @@ impl Model for Protocol {
         }
         self.goes_on(state, actions);
         for who in Who::ALL {
-            Self::goes_wrong(state, who, actions);
+            self.goes_wrong(state, who, actions);
         }
         self.grows_old(state, actions);
     }
@@ -341,14 +348,19 @@ impl Model for Protocol {
     }
 
     fn properties(&self) -> Vec<Property<Self>> {
-        let always = PROMISES.map(|(name, condition)| Property::always(name, condition));
+        let always = |(name, condition)| Property::always(name, condition);
         let sometimes = |(name, condition)| Property::sometimes(name, condition);
-        let mut properties = Vec::from(always);
+        let mut properties = Vec::from(PROMISES.map(always));
+        if self.has_lock() {
+            properties.extend(PROMISES_OF_THE_LOCK.map(always));
+        }
         // A mutant is stopped at the first promise that it breaks, so what it never reaches says nothing.
         if self.mutant.is_none() {
             properties.extend(WITNESSES.map(sometimes));
             if self.has_lock() {
                 properties.extend(WITNESSES_OF_THE_LOCK.map(sometimes));
+            } else {
+                properties.extend(WITNESSES_WITHOUT_LOCK.map(sometimes));
             }
         }
         properties

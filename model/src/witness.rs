@@ -2,13 +2,14 @@
 
 use idem_core::answer::End;
 
-use crate::caller::{Phase, Told};
+use crate::call::Step;
+use crate::caller::{Caller, Phase, Told};
 use crate::database::{Row, RowState};
 use crate::promise::Condition;
 use crate::system::State;
 
 /// What happens whether or not calls use the lock of their key.
-pub(crate) const WITNESSES: [(&str, Condition); 17] = [
+pub(crate) const WITNESSES: [(&str, Condition); 15] = [
     ("a call executes", |_, state| {
         told(state, |told| matches!(told, Told::Executed(_)))
     }),
@@ -27,11 +28,8 @@ pub(crate) const WITNESSES: [(&str, Condition); 17] = [
     ("a call is late", |_, state| {
         told(state, |told| told == Told::Expired)
     }),
-    ("a claim is orphaned", |_, state| {
-        told(state, |told| told == Told::Orphaned)
-    }),
-    ("a record is lost", |_, state| {
-        told(state, |told| told == Told::RecordLost)
+    ("a store is refused", |_, state| {
+        told(state, |told| told == Told::Conflict)
     }),
     ("a late retry executes", |_, state| {
         row(state, |row| row.attempt == 2 && is_ended(row))
@@ -43,16 +41,17 @@ pub(crate) const WITNESSES: [(&str, Condition); 17] = [
         row(state, |row| row.state == RowState::Tombstone)
     }),
     ("a key is forgotten and used again", |_, state| {
+        let mut published = state.database.published.iter();
+        let is_all_stored = published.all(|execution| execution.stored_at.is_some());
         let executions = state.database.published.len();
-        executions == 2 && row(state, |row| row.attempt == 1)
+        is_all_stored && executions == 2 && row(state, |row| row.attempt == 1)
     }),
     ("a forgotten key is used for another request", |_, state| {
-        let mut payloads = state.database.published.iter().map(|one| one.by.payload());
+        let published = state.database.published.iter();
+        let stored = published.filter(|execution| execution.stored_at.is_some());
+        let mut payloads = stored.map(|execution| execution.by.payload());
         let first = payloads.next();
         payloads.any(|payload| Some(payload) != first)
-    }),
-    ("a claim is blocked by the purge", |_, state| {
-        state.database.is_deleting && phase(state, |phase| phase == Phase::Insert)
     }),
     ("a takeover is blocked by the purge", |_, state| {
         let is_takeover = |phase| matches!(phase, Phase::TakeOver { .. });
@@ -67,12 +66,47 @@ pub(crate) const WITNESSES: [(&str, Condition); 17] = [
 ];
 
 /// What happens only with the lock.
-pub(crate) const WITNESSES_OF_THE_LOCK: [(&str, Condition); 2] = [
+pub(crate) const WITNESSES_OF_THE_LOCK: [(&str, Condition); 7] = [
     ("a call waits", |_, state| {
         phase(state, |phase| phase == Phase::Wait)
     }),
     ("a call is in flight", |_, state| {
         told(state, |told| told == Told::InFlight)
+    }),
+    ("a record is lost", |_, state| {
+        told(state, |told| told == Told::RecordLost)
+    }),
+    ("a claim is orphaned", |_, state| {
+        told(state, |told| told == Told::Orphaned)
+    }),
+    ("a mark waits for a store", |_, state| {
+        let has_row = state
+            .callers
+            .iter()
+            .any(|caller| caller.own_row().is_some());
+        has_row && phase(state, |phase| phase == Phase::Mark)
+    }),
+    ("a key is used again before it is marked", |_, state| {
+        let mut published = state.database.published.iter();
+        let first = published.next();
+        published.len() > 0 && first.is_some_and(|first| first.end.is_none())
+    }),
+    ("a mark comes after the answer of another", |_, state| {
+        let newest = state.database.newest();
+        let is_answered = newest.is_some_and(|newest| newest.end.is_some());
+        is_answered && row(state, |row| row.state == RowState::Pending)
+    }),
+];
+
+/// What happens only without it.
+pub(crate) const WITNESSES_WITHOUT_LOCK: [(&str, Condition); 2] = [
+    ("two calls execute at once", |_, state| {
+        let executing = state.callers.iter().filter(|caller| caller.executes());
+        executing.count() == 2
+    }),
+    ("a store waits for the purge", |_, state| {
+        let is_storing = |caller: &Caller| caller.next_step() == Some(Step::Store);
+        state.database.is_deleting && state.callers.iter().any(is_storing)
     }),
 ];
 

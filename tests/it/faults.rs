@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use idem_diesel::fault::{Armed, Fault, Point, arm};
+use idem_diesel::fault::{Armed, Fault, Pace, Point, arm};
 use idem_diesel::{ErrorKind, Operation, Policy, Retention};
 use support::proxy::Proxy;
 use tokio::sync::Notify;
@@ -53,9 +53,19 @@ const REMOTE_ASYNC: [Failure; 7] = [
     Failure::Silence,
 ];
 
-/// The cells of all four tests below.
-const PRODUCT: usize =
-    Point::ALL.len() * (LOCAL.len() + LOCAL_ASYNC.len() + REMOTE.len() + REMOTE_ASYNC.len());
+/// The boundaries that are there when a call sends its statements together, as it does in production.
+fn together() -> impl Iterator<Item = Point> {
+    let apart = [Point::AfterBegin, Point::AfterStore];
+    Point::ALL
+        .into_iter()
+        .filter(move |point| !apart.contains(point))
+}
+
+/// The cells of all five tests below.
+fn product() -> usize {
+    let apart = LOCAL.len() + LOCAL_ASYNC.len() + REMOTE.len() + REMOTE_ASYNC.len();
+    Point::ALL.len() * apart + together().count() * REMOTE_ASYNC.len()
+}
 
 const ORDER: i64 = 1;
 
@@ -73,12 +83,12 @@ fn operation(cell: &str) -> Operation {
 /// Asks `failure` at the first time that a call comes to `point`.
 fn arm_once(
     operation: &Operation,
-    point: Point,
+    (how, point): (Pace, Point),
     failure: impl Fn() -> Fault + Send + Sync + 'static,
 ) -> (Armed, Arc<AtomicBool>) {
     let reached = Arc::new(AtomicBool::new(false));
     let seen = Arc::clone(&reached);
-    let armed = arm(operation.name(), move |at| {
+    let armed = arm(operation.name(), how, move |at| {
         if at == point && !seen.swap(true, Ordering::SeqCst) {
             failure()
         } else {
@@ -89,28 +99,15 @@ fn arm_once(
 }
 
 /// One cell: the call fails at the point, is retried on a fresh connection, and the tables are looked at from another.
-async fn cell<B: Backend>(name: &str, point: Point, failure: Failure) {
-    let cell = format!("{name} {point:?} {failure:?}");
+async fn cell<B: Backend>(name: &str, (how, point): (Pace, Point), failure: Failure) {
+    let cell = format!("{name} {how:?} {point:?} {failure:?}");
     let place = B::place();
     place.run("INSERT INTO orders (account_id, amount_cents, status) VALUES (1, 5, 'pending')");
     let operation = operation(&cell);
-    // A row is only read where there is one: the call that fails is then a retry already.
-    if point == Point::AfterRead {
-        let mut conn = B::connect(&place).await;
-        let first = B::perform(
-            &mut conn,
-            Some(&intent("k")),
-            &operation,
-            &script(),
-            &Gate::open(),
-        )
-        .await;
-        assert!(!first.unwrap().is_replayed(), "{cell}");
-    }
     if failure == Failure::Kill {
-        kill_a_process(name, &place, &operation, point);
+        kill_a_process(name, &place, &operation, (how, point));
     } else {
-        fail_here::<B>(&cell, &place, operation, point, failure).await;
+        fail_here::<B>(&cell, &place, operation, (how, point), failure).await;
     }
 
     let mut conn = B::connect(&place).await;
@@ -152,7 +149,7 @@ async fn fail_here<B: Backend>(
     cell: &str,
     place: &Place,
     operation: Operation,
-    point: Point,
+    (how, point): (Pace, Point),
     failure: Failure,
 ) {
     let proxy = matches!(failure, Failure::Cut | Failure::Silence)
@@ -160,11 +157,11 @@ async fn fail_here<B: Backend>(
     let mut conn = B::connect_to(proxy.as_ref().map_or(place.url(), |proxy| proxy.url())).await;
     let arrived = Arc::new(Notify::new());
     let (armed, reached) = match failure {
-        Failure::Error => arm_once(&operation, point, || Fault::Error),
-        Failure::Panic => arm_once(&operation, point, || Fault::Panic),
+        Failure::Error => arm_once(&operation, (how, point), || Fault::Error),
+        Failure::Panic => arm_once(&operation, (how, point), || Fault::Panic),
         Failure::Drop => {
             let arrived = Arc::clone(&arrived);
-            arm_once(&operation, point, move || {
+            arm_once(&operation, (how, point), move || {
                 arrived.notify_one();
                 Fault::Hang
             })
@@ -174,14 +171,14 @@ async fn fail_here<B: Backend>(
                 .await
                 .unwrap();
             let url = place.url().to_owned();
-            arm_once(&operation, point, move || {
+            arm_once(&operation, (how, point), move || {
                 tokio::task::block_in_place(|| crate::backend::terminate(&url, &session));
                 Fault::None
             })
         }
         Failure::Cut | Failure::Silence => {
             let proxy = Arc::clone(proxy.as_ref().unwrap());
-            arm_once(&operation, point, move || {
+            arm_once(&operation, (how, point), move || {
                 tokio::task::block_in_place(|| match failure {
                     Failure::Cut => proxy.cut(),
                     _ => proxy.silence(),
@@ -222,7 +219,7 @@ async fn fail_here<B: Backend>(
                     || (matches!(
                         failure,
                         Failure::Terminate | Failure::Cut | Failure::Silence
-                    ) && matches!(point, Point::AfterRead | Point::AfterCommit)),
+                    ) && point == Point::AfterCommit),
                 "{cell}: {done:?}"
             ),
             Err(panicked) => assert!(panicked.is_panic() && failure == Failure::Panic, "{cell}"),
@@ -239,7 +236,7 @@ async fn fail_here<B: Backend>(
 const CHILD: &str = "IDEM_FAULT_CHILD";
 
 /// Runs the call in a process of its own, and kills it when it says that it is there.
-fn kill_a_process(name: &str, place: &Place, operation: &Operation, point: Point) {
+fn kill_a_process(name: &str, place: &Place, operation: &Operation, (how, point): (Pace, Point)) {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args([
             "faults::the_process_that_is_killed",
@@ -248,7 +245,11 @@ fn kill_a_process(name: &str, place: &Place, operation: &Operation, point: Point
         ])
         .env(
             CHILD,
-            format!("{name}\n{}\n{}\n{point:?}", place.url(), operation.name()),
+            format!(
+                "{name}\n{}\n{}\n{how:?}\n{point:?}",
+                place.url(),
+                operation.name()
+            ),
         )
         .stdout(Stdio::piped())
         .spawn()
@@ -259,7 +260,10 @@ fn kill_a_process(name: &str, place: &Place, operation: &Operation, point: Point
         .any(|line| line.contains("reached the point"));
     child.kill().unwrap();
     child.wait().unwrap();
-    assert!(is_there, "{name} {point:?}: the process never came there");
+    assert!(
+        is_there,
+        "{name} {how:?} {point:?}: the process never came there"
+    );
 }
 
 /// Not a test of its own: what [`kill_a_process`] starts. Without its variable there is nothing to do.
@@ -271,12 +275,16 @@ fn the_process_that_is_killed() {
     let mut what = what.lines();
     let (name, url) = (what.next().unwrap(), what.next().unwrap());
     let operation = operation(what.next().unwrap());
-    let point = what.next().unwrap();
+    let (how, point) = (what.next().unwrap(), what.next().unwrap());
+    let how = [Pace::Together, Pace::Apart]
+        .into_iter()
+        .find(|it| format!("{it:?}") == how)
+        .unwrap();
     let point = Point::ALL
         .into_iter()
         .find(|at| format!("{at:?}") == point)
         .unwrap();
-    let _armed = arm_once(&operation, point, || {
+    let _armed = arm_once(&operation, (how, point), || {
         println!("reached the point");
         std::io::stdout().flush().unwrap();
         loop {
@@ -303,54 +311,86 @@ async fn call_to<B: Backend>(url: &str, operation: Operation) {
     .await;
 }
 
-/// All cells of one connection; how many there were.
-fn walk<B: Backend>(name: &str, failures: &[Failure]) {
+/// All cells of one connection at one pace.
+fn walk<B: Backend>(
+    name: &str,
+    how: Pace,
+    points: impl Iterator<Item = Point>,
+    failures: &[Failure],
+) {
     run(async {
+        let points: Vec<Point> = points.collect();
         let mut cells = 0;
-        for point in Point::ALL {
+        for point in &points {
             for failure in failures {
-                cell::<B>(name, point, *failure).await;
+                cell::<B>(name, (how, *point), *failure).await;
                 cells += 1;
             }
         }
         println!(
-            "{name}: {cells} of {PRODUCT} cells: {} points x {failures:?}",
-            Point::ALL.len()
+            "{name}, {how:?}: {cells} of {} cells: {} points x {failures:?}",
+            product(),
+            points.len()
         );
-        assert_eq!(cells, Point::ALL.len() * failures.len());
+        assert_eq!(cells, points.len() * failures.len());
     });
+}
+
+fn walk_apart<B: Backend>(name: &str, failures: &[Failure]) {
+    walk::<B>(name, Pace::Apart, Point::ALL.into_iter(), failures);
+}
+
+#[test]
+fn the_product_is_complete() {
+    assert_eq!(product(), 9 * (3 + 4 + 6 + 7) + 7 * 7);
 }
 
 #[test]
 fn sqlite_sync() {
-    walk::<SqliteSync>("sqlite_sync", &LOCAL);
+    walk_apart::<SqliteSync>("sqlite_sync", &LOCAL);
 }
 
 #[test]
 fn sqlite_async() {
-    walk::<SqliteAsync>("sqlite_async", &LOCAL_ASYNC);
+    walk_apart::<SqliteAsync>("sqlite_async", &LOCAL_ASYNC);
 }
 
 #[test]
 fn pg_sync() {
-    walk::<PgSync>("pg_sync", &REMOTE);
+    walk_apart::<PgSync>("pg_sync", &REMOTE);
 }
 
 #[test]
 fn pg_async() {
-    walk::<PgAsync>("pg_async", &REMOTE_ASYNC);
+    walk_apart::<PgAsync>("pg_async", &REMOTE_ASYNC);
+}
+
+/// As it is in production: statements that need no answer before the next are sent together.
+#[test]
+fn pg_async_together() {
+    walk::<PgAsync>("pg_async", Pace::Together, together(), &REMOTE_ASYNC);
 }
 
 /// Case B8: COMMIT arrives, and its answer does not. The caller is told that nobody knows; the same key finds out.
-async fn case_b8_the_answer_to_commit_is_lost<B: Backend>() {
+async fn case_b8_the_answer_to_commit_is_lost<B: Backend>(how: Pace, last: Point) {
     let place = B::place();
     place.run("INSERT INTO orders (account_id, amount_cents, status) VALUES (1, 5, 'pending')");
-    let name = std::any::type_name::<B>();
-    let operation = operation(name);
+    let operation = operation(&format!("{} {how:?}", std::any::type_name::<B>()));
     let proxy = Arc::new(Proxy::in_front_of(place.url()));
     let mut conn = B::connect_to(proxy.url()).await;
+    // Every statement is prepared by then.
+    let (nothing, gate) = (Script::of(["SELECT 1"]), Gate::open());
+    let warm = B::perform(
+        &mut conn,
+        Some(&intent("warm")),
+        &operation,
+        &nothing,
+        &gate,
+    )
+    .await;
+    assert!(!warm.unwrap().is_replayed());
     let swallowing = Arc::clone(&proxy);
-    let (armed, reached) = arm_once(&operation, Point::AfterStore, move || {
+    let (armed, reached) = arm_once(&operation, (how, last), move || {
         tokio::task::block_in_place(|| swallowing.swallow_answers());
         Fault::None
     });
@@ -366,7 +406,7 @@ async fn case_b8_the_answer_to_commit_is_lost<B: Backend>() {
     drop(armed);
     assert!(reached.load(Ordering::SeqCst));
     assert_eq!(error.kind(), Some(&ErrorKind::OutcomeUnknown));
-    assert_eq!((place.effects(), place.records()), (1, 1));
+    assert_eq!((place.effects(), place.records()), (1, 2));
     let mut conn = B::connect(&place).await;
     let gate = Gate::open();
     let retry = B::perform(&mut conn, Some(&intent("k")), &operation, &script(), &gate).await;
@@ -376,10 +416,21 @@ async fn case_b8_the_answer_to_commit_is_lost<B: Backend>() {
 
 #[test]
 fn case_b8_pg_sync() {
-    run(case_b8_the_answer_to_commit_is_lost::<PgSync>());
+    run(case_b8_the_answer_to_commit_is_lost::<PgSync>(
+        Pace::Apart,
+        Point::AfterStore,
+    ));
 }
 
 #[test]
 fn case_b8_pg_async() {
-    run(case_b8_the_answer_to_commit_is_lost::<PgAsync>());
+    run(case_b8_the_answer_to_commit_is_lost::<PgAsync>(
+        Pace::Apart,
+        Point::AfterStore,
+    ));
+    // COMMIT is sent with the store.
+    run(case_b8_the_answer_to_commit_is_lost::<PgAsync>(
+        Pace::Together,
+        Point::AfterBody,
+    ));
 }

@@ -33,7 +33,7 @@ once_more! {
     waiting {
         a_call_that_does_not_wait_is_turned_away_at_once,
         a_wait_ends_at_its_deadline,
-        a_row_that_somebody_else_holds_is_waited_for_no_longer_than_a_key,
+        a_row_that_somebody_is_deleting_is_there_until_the_commit,
         case_a1_a_waiting_call_executes_when_the_first_one_fails,
         case_c10_another_request_that_waited_for_the_first_is_a_mismatch,
     }

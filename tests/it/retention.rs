@@ -519,9 +519,8 @@ fn the_sessions_own_busy_timeout_is_back_sqlite_async() {
     the_sessions_own_busy_timeout_is_back_after_a_purge::<SqliteAsync>();
 }
 
-/// A claim of a key that a purge is deleting waits for that one batch, and is then new.
-fn a_claim_waits_for_one_batch_at_most<B: Backend>() {
-    const WAITING: &str = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'transactionid' AND datname = current_database()";
+/// A claim of a key that a purge is deleting waits for nothing: the row is there until the batch is committed, and then the key is new.
+fn a_claim_does_not_wait_for_a_purge<B: Backend>() {
     run(async {
         let place = B::place();
         let mut conn = B::connect(&place).await;
@@ -532,14 +531,16 @@ fn a_claim_waits_for_one_batch_at_most<B: Backend>() {
         let slow = Purge::new().batch_rows(2).pause(Duration::from_secs(3));
         let purging = tokio::spawn(async move { B::purge(&mut conn, &slow).await });
         wait_until_somebody_waits(&place);
-        // The oldest goes first; the others are nobody's.
-        let (mut on_oldest, mut on_youngest) = (B::connect(&place).await, B::connect(&place).await);
-        let late = in_time(perform::<B>(&mut on_youngest, "k3")).await;
-        assert_eq!(kind(late), ErrorKind::Expired);
-        let claim = tokio::spawn(async move { perform::<B>(&mut on_oldest, "k0").await });
-        wait_until(|| place.number(WAITING) == 1);
+        // The oldest goes first.
+        let mut claiming = B::connect(&place).await;
+        for key in ["k0", "k3"] {
+            let late = in_time(perform::<B>(&mut claiming, key)).await;
+            assert_eq!(kind(late), ErrorKind::Expired);
+        }
         let_deletions_go::<B>(&mut holder).await;
-        assert!(!in_time(claim).await.unwrap().unwrap().is_replayed());
+        wait_until(|| place.records() == 2);
+        let new = in_time(perform::<B>(&mut claiming, "k0")).await;
+        assert!(!new.unwrap().is_replayed());
         // The second batch is yet to come.
         assert_eq!((place.effects(), place.records()), (5, 3));
         let purged = in_time(purging).await.unwrap().unwrap();
@@ -548,13 +549,48 @@ fn a_claim_waits_for_one_batch_at_most<B: Backend>() {
 }
 
 #[test]
-fn a_claim_waits_for_one_batch_at_most_pg_sync() {
-    a_claim_waits_for_one_batch_at_most::<PgSync>();
+fn a_claim_does_not_wait_for_a_purge_pg_sync() {
+    a_claim_does_not_wait_for_a_purge::<PgSync>();
 }
 
 #[test]
-fn a_claim_waits_for_one_batch_at_most_pg_async() {
-    a_claim_waits_for_one_batch_at_most::<PgAsync>();
+fn a_claim_does_not_wait_for_a_purge_pg_async() {
+    a_claim_does_not_wait_for_a_purge::<PgAsync>();
+}
+
+/// A takeover does write the row: it waits for the one batch that holds it, and then the key is new.
+fn a_takeover_waits_for_one_batch_at_most<B: Backend>() {
+    const WAITING: &str = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'transactionid' AND datname = current_database()";
+    run(async {
+        let place = B::place();
+        let mut conn = B::connect(&place).await;
+        answered::<B>(&mut conn, "k", 2).await;
+        place.age_records(2 * TWO_DAYS);
+        let mut holder = B::connect(&place).await;
+        hold_deletions::<B>(&place, &mut holder).await;
+        let purging = tokio::spawn(async move { B::purge(&mut conn, &Purge::new()).await });
+        wait_until_somebody_waits(&place);
+        let mut claiming = B::connect(&place).await;
+        let takeover = tokio::spawn(async move {
+            let (gate, script) = (Gate::open(), Script::effect("e"));
+            B::perform(&mut claiming, Some(&intent("k0")), &AGAIN, &script, &gate).await
+        });
+        wait_until(|| place.number(WAITING) == 1);
+        let_deletions_go::<B>(&mut holder).await;
+        assert!(!in_time(takeover).await.unwrap().unwrap().is_replayed());
+        in_time(purging).await.unwrap().unwrap();
+        assert_eq!((place.effects(), place.records()), (3, 1));
+    });
+}
+
+#[test]
+fn a_takeover_waits_for_one_batch_at_most_pg_sync() {
+    a_takeover_waits_for_one_batch_at_most::<PgSync>();
+}
+
+#[test]
+fn a_takeover_waits_for_one_batch_at_most_pg_async() {
+    a_takeover_waits_for_one_batch_at_most::<PgAsync>();
 }
 
 const HOURLY: Duration = Duration::from_secs(3600);

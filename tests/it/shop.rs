@@ -101,6 +101,9 @@ struct GateState {
 }
 
 impl Gate {
+    /// A wait that is longer than this is a failure.
+    const AT_MOST: std::time::Duration = std::time::Duration::from_secs(60);
+
     /// Bodies pass at once.
     pub fn open() -> Self {
         let gate = Self::closed();
@@ -133,11 +136,11 @@ impl Gate {
     /// Sync and async bodies wait in the same way: the runtime gets another thread meanwhile.
     fn block_while(&self, state: MutexGuard<'_, GateState>, is_so: impl Fn(&GateState) -> bool) {
         tokio::task::block_in_place(|| {
-            drop(
-                self.changed
-                    .wait_while(state, |state| is_so(state))
-                    .unwrap(),
-            );
+            let waited = self
+                .changed
+                .wait_timeout_while(state, Self::AT_MOST, |state| is_so(state))
+                .unwrap();
+            assert!(!waited.1.timed_out(), "nobody comes to the gate");
         });
     }
 

@@ -7,14 +7,27 @@ use diesel::serialize::{IsNull, Output, ToSql};
 use diesel::sql_types::{BigInt, Binary, HasSqlType, Text};
 
 use super::{Dialect, Script, TableName};
+use crate::store::KeyLocks;
 
-/// The class of our advisory locks, so that they meet no lock of the application by accident: "idem" in ASCII.
-pub(crate) const LOCK_CLASS: i32 = 0x6964_656d;
+/// The classes of our advisory locks, so that they meet no lock of the application by accident: "idem" and "iden" in ASCII.
+pub(crate) const LOCK_CLASSES: [i32; 2] = [0x6964_656d, 0x6964_656e];
 
-/// Puts back the session's own bound of locks, which BEGIN has kept for it. It is evaluated for the row that was written, so a claim that was
-/// not won puts nothing back, and its transaction is rolled back.
-pub(crate) const RESTORE_LOCK_TIMEOUT: &str =
-    " RETURNING set_config('lock_timeout', current_setting('idem.lock_timeout'), true)";
+/// Tries both locks of a key without waiting, and says which are this transaction's then: 2 for the first plus 1 for the second.
+pub(crate) fn try_locks(locks: KeyLocks) -> String {
+    let ([class, other_class], [lock, other_lock]) = (LOCK_CLASSES, locks);
+    format!(
+        "(2 * CAST(pg_try_advisory_xact_lock({class}, {lock}) AS int) \
+          + CAST(pg_try_advisory_xact_lock({other_class}, {other_lock}) AS int))"
+    )
+}
+
+/// Waits for the first, and then for the second, which only somebody has who is about to leave, or another key by accident.
+pub(crate) fn wait_for_locks(locks: KeyLocks) -> String {
+    let ([class, other_class], [lock, other_lock]) = (LOCK_CLASSES, locks);
+    format!(
+        "pg_advisory_xact_lock({class}, {lock}), pg_advisory_xact_lock({other_class}, {other_lock})"
+    )
+}
 
 /// A text that takes its type from where it stands, so that one statement serves text columns and native enums.
 /// The server infers the type of a parameter whose object id is 0.
@@ -91,12 +104,15 @@ impl Dialect for Pg {
         "privilege DELETE",
     ];
     const TABLE_EXISTS: &'static str = "SELECT CAST(to_regclass('api_idempotency') AS text)";
-    /// A transaction holds the lock of its own id, and of those of its savepoints, until it ends.
-    const IS_OWN_CLAIM: &'static str = "\
-        CASE WHEN state = 'pending' THEN EXISTS (\
-            SELECT 1 FROM pg_locks WHERE locktype = 'transactionid' AND pid = pg_backend_pid() \
-                AND transactionid = api_idempotency.xmin) END";
-    const AFTER_CLAIM: &'static str = RESTORE_LOCK_TIMEOUT;
+    /// BEGIN has put down the call and its locks.
+    const LOCKS: &'static str = "right(current_setting('idem.call', true), 1)";
+    const BEGAN_AT: &'static str = "transaction_timestamp()";
+    const CLAIMS_BY_ROW: bool = false;
+    /// The setting is the session's, but it was made inside the transaction, so a rollback took it back.
+    const COMMITTED_CALL: Option<&'static str> = Some("SELECT current_setting('idem.call', true)");
+    /// It is evaluated for the row that was written, so a takeover that was not won puts nothing back, and its transaction is rolled back.
+    const AFTER_TAKEOVER: &'static str =
+        " RETURNING set_config('lock_timeout', current_setting('idem.lock_timeout'), true)";
     const NOW: &'static str = "clock_timestamp()";
     /// A class beside that of the keys ("idep"), so that no key has this lock; its number is the table's, so that two schemas
     /// of one database are purged apart. Without a table the next statement says so.
@@ -145,14 +161,12 @@ impl Dialect for Pg {
         out.push_sql(") * 1000000 AS bigint)");
     }
 
-    fn push_try_lock<'b>(out: &mut AstPass<'_, 'b, Self>, lock: &'b i64) -> QueryResult<()> {
-        out.push_sql(&format!("pg_try_advisory_xact_lock({LOCK_CLASS}, CAST("));
-        out.push_bind_param::<BigInt, i64>(lock)?;
-        out.push_sql(" AS integer))");
-        Ok(())
+    fn push_try_lock(out: &mut AstPass<'_, '_, Self>, locks: KeyLocks) {
+        let ([class, _], [lock, _]) = (LOCK_CLASSES, locks);
+        out.push_sql(&format!("pg_try_advisory_xact_lock({class}, {lock})"));
     }
 
-    /// COMMIT may already be on its way when the store runs, so a miss must fail on the server: the insert of a row
+    /// COMMIT is already on its way when the store runs, so a miss must fail on the server: the insert of a row
     /// with an impossible state violates a constraint whose name no locale translates.
     fn push_exactly_one<'b>(
         out: &mut AstPass<'_, 'b, Self>,
@@ -206,10 +220,11 @@ impl Dialect for Pg {
 
 #[cfg(test)]
 mod tests {
-    use super::{Dialect, LOCK_CLASS, Pg};
+    use super::{Dialect, LOCK_CLASSES, Pg};
 
     #[test]
     fn the_schemas_lock_is_of_the_same_class_as_a_keys() {
-        assert!(<Pg as Dialect>::LOCK_SCHEMA.contains(&format!("({LOCK_CLASS}, ")));
+        let [class, _] = LOCK_CLASSES;
+        assert!(<Pg as Dialect>::LOCK_SCHEMA.contains(&format!("({class}, ")));
     }
 }

@@ -6,6 +6,7 @@ use diesel::sql_types::{BigInt, Binary, Text};
 use diesel::sqlite::Sqlite;
 
 use super::{Dialect, Script, TableName};
+use crate::store::KeyLocks;
 
 impl Dialect for Sqlite {
     const READS_BEFORE_BEGIN: bool = true;
@@ -52,8 +53,13 @@ impl Dialect for Sqlite {
     ];
     const TABLE_EXISTS: &'static str =
         "SELECT name FROM pragma_table_list WHERE name = 'api_idempotency'";
-    const IS_OWN_CLAIM: &'static str = "NULL";
-    const AFTER_CLAIM: &'static str = "";
+    /// BEGIN IMMEDIATE holds the one write lock already.
+    const LOCKS: &'static str = "'3'";
+    const BEGAN_AT: &'static str = Self::NOW;
+    /// Nothing else tells a body that sent COMMIT from one that sent ROLLBACK.
+    const CLAIMS_BY_ROW: bool = true;
+    const COMMITTED_CALL: Option<&'static str> = None;
+    const AFTER_TAKEOVER: &'static str = "";
     const NOW: &'static str = "strftime('%Y-%m-%d %H:%M:%f', 'now')";
     /// BEGIN IMMEDIATE holds the one write lock already, and with it every row.
     const TAKE_PURGE_LOCK: &'static str = "SELECT 'taken'";
@@ -98,10 +104,9 @@ impl Dialect for Sqlite {
         out.push_sql(") - 2440587.5) * 86400000.0) AS INTEGER) * 1000");
     }
 
-    /// BEGIN IMMEDIATE holds the one write lock already.
-    fn push_try_lock<'b>(out: &mut AstPass<'_, 'b, Self>, _: &'b i64) -> QueryResult<()> {
+    /// A statement that writes has the one write lock.
+    fn push_try_lock(out: &mut AstPass<'_, '_, Self>, _: KeyLocks) {
         out.push_sql("1");
-        Ok(())
     }
 
     /// COMMIT is only sent after the count of changed rows was looked at.

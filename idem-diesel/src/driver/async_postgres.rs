@@ -1,20 +1,24 @@
 //! `AsyncPgConnection`.
 
 use std::future::Future;
+use std::num::NonZeroU32;
 use std::pin::pin;
 use std::task::{Context, Waker};
 use std::time::Duration;
 
 use diesel::QueryResult;
-use diesel::connection::TransactionManagerStatus;
+use diesel::connection::{InstrumentationEvent, TransactionDepthChange, TransactionManagerStatus};
 use diesel::pg::Pg;
-use diesel::query_builder::{QueryFragment, QueryId};
+use diesel::query_builder::{AstPass, QueryFragment, QueryId};
+use diesel::result::Error as DieselError;
 use diesel_async::{
     AnsiTransactionManager, AsyncConnection, AsyncConnectionCore, AsyncPgConnection, RunQueryDsl,
     SimpleAsyncConnection, TransactionManager,
 };
 
-use super::{Abandon, Abandoned, Driver, Opening, Wait, postgres};
+use futures_util::future::{join, join3};
+
+use super::{Abandon, Abandoned, Call, Driver, Last, Opening, Refused, Wait, close_text, postgres};
 use crate::canceller;
 use crate::connection::Async;
 use crate::store::{Read, RecordRow, Records, Row};
@@ -55,8 +59,40 @@ impl Driver for AsyncPgConnection {
         Ok(())
     }
 
-    async fn wait_apart(&mut self, wait: Wait) -> QueryResult<()> {
-        self.batch_execute(&postgres::wait_apart_text(wait)).await
+    /// BEGIN goes first in every case. A read that is not prepared yet waits for that, inside the transaction.
+    async fn begin_and_read(
+        &mut self,
+        opening: &Opening,
+        wait: Option<Wait>,
+        read: Read,
+    ) -> QueryResult<Row> {
+        let text = postgres::begin_text(opening, wait);
+        // Diesel's account comes first, so that it is right whenever this is dropped.
+        self.status()
+            .transaction_state()?
+            .change_transaction_depth(TransactionDepthChange::IncreaseDepth)?;
+        self.instrumentation()
+            .on_connection_event(InstrumentationEvent::begin_transaction(NonZeroU32::MIN));
+        let shared = &*self;
+        let (mut first, mut second) = (shared, shared);
+        let (began, row) = join(
+            first.batch_execute(&text),
+            RunQueryDsl::get_result(read, &mut second),
+        )
+        .await;
+        began?;
+        canceller::nothing_runs(self);
+        row
+    }
+
+    async fn wait_apart(&mut self, call: &Call, wait: Wait) -> QueryResult<()> {
+        self.batch_execute(&postgres::wait_apart_text(call, wait))
+            .await
+    }
+
+    async fn bound_locks(&mut self, at_most: Duration) -> QueryResult<()> {
+        self.batch_execute(&postgres::bound_locks_text(at_most))
+            .await
     }
 
     async fn settle_in(&mut self, opening: &Opening, wait: Option<Wait>) -> QueryResult<()> {
@@ -66,12 +102,65 @@ impl Driver for AsyncPgConnection {
         }
     }
 
+    /// Without waiting for its answer: if it fails, so does the end of the savepoint.
+    async fn open_body(&mut self) -> QueryResult<()> {
+        self.send_only("SAVEPOINT idem_body");
+        Ok(())
+    }
+
     async fn commit(&mut self) -> QueryResult<()> {
         AnsiTransactionManager::commit_transaction(self).await
     }
 
+    const PIPELINES: bool = true;
+
+    /// The order on the wire is that of the statements, also when one of them must be prepared first: COMMIT is a prepared statement, too, and
+    /// diesel-async looks for one in its cache only when it has done with the one before. A COMMIT that came too early would
+    /// still be found out, because the store asks whether it is in the transaction of its claim.
+    async fn store_and_commit<S>(&mut self, last: Last<S>) -> Result<(), Refused>
+    where
+        S: QueryFragment<Self::Dialect> + QueryId + Send + 'static,
+    {
+        self.instrumentation()
+            .on_connection_event(InstrumentationEvent::commit_transaction(NonZeroU32::MIN));
+        let shared = &*self;
+        let (mut first, mut second, mut third) = (shared, shared, shared);
+        let close = async {
+            match last.close {
+                Some(end) => first.batch_execute(close_text(end)).await,
+                None => Ok(()),
+            }
+        };
+        let store = second.execute_returning_count(last.store);
+        let commit = third.execute_returning_count(Commit);
+        let (closed, stored, committed) = join3(close, store, commit).await;
+        self.forget_transactions();
+        closed.map_err(Refused::Close)?;
+        let rows = stored.map_err(Refused::Store)?;
+        committed.map_err(Refused::Commit)?;
+        if last.rows.is_some_and(|expected| expected != rows) {
+            return Err(Refused::NothingStored);
+        }
+        Ok(())
+    }
+
     async fn rollback(&mut self) -> QueryResult<()> {
         AnsiTransactionManager::rollback_transaction(self).await
+    }
+
+    /// The next statement of this connection queues behind it.
+    async fn leave(&mut self) -> QueryResult<()> {
+        self.send_only("ROLLBACK");
+        self.forget_transactions();
+        Ok(())
+    }
+
+    /// The server says so in its own language, so it is asked to say it again.
+    async fn says_aborted(&mut self, error: &DieselError) -> bool {
+        let _ = self.batch_execute(postgres::ABORT).await;
+        let again = self.batch_execute("SELECT 1").await;
+        let _ = self.batch_execute("ROLLBACK").await;
+        postgres::is_same(&again, error)
     }
 
     fn execute<S>(&mut self, statement: S) -> impl Future<Output = QueryResult<usize>> + Send
@@ -108,8 +197,7 @@ impl Driver for AsyncPgConnection {
         Ok(())
     }
 
-    /// One poll puts the message on the wire, behind whatever is in flight; nobody waits for its answer, and the next
-    /// statement of this connection queues behind it.
+    /// Nobody waits for the answer, and the next statement of this connection queues behind it.
     fn abandon(&mut self, abandon: Abandon) -> Abandoned {
         let Some(text) = abandon.rollback else {
             return Abandoned::Done;
@@ -118,12 +206,7 @@ impl Driver for AsyncPgConnection {
             .may_cancel
             .then(|| canceller::running_statement(self))
             .flatten();
-        {
-            let mut rollback = pin!(self.batch_execute(&text));
-            let _ = rollback
-                .as_mut()
-                .poll(&mut Context::from_waker(Waker::noop()));
-        }
+        self.send_only(&text);
         let Some(running) = running else {
             return Abandoned::Done;
         };
@@ -131,5 +214,36 @@ impl Driver for AsyncPgConnection {
         self.status().set_in_error();
         running.cancel();
         Abandoned::Broken
+    }
+}
+
+/// Sends text without waiting for its answer.
+trait SendOnly {
+    fn send_only(&mut self, text: &str);
+}
+
+impl SendOnly for AsyncPgConnection {
+    /// One poll puts the message on the wire, behind whatever is in flight.
+    fn send_only(&mut self, text: &str) {
+        {
+            let mut sent = pin!(self.batch_execute(text));
+            let _ = sent.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        }
+        canceller::one_is_not_waited_for(self);
+    }
+}
+
+/// COMMIT as a statement that is prepared.
+struct Commit;
+
+impl QueryId for Commit {
+    type QueryId = Self;
+    const HAS_STATIC_QUERY_ID: bool = true;
+}
+
+impl QueryFragment<Pg> for Commit {
+    fn walk_ast<'b>(&'b self, mut out: AstPass<'_, 'b, Pg>) -> QueryResult<()> {
+        out.push_sql("COMMIT");
+        Ok(())
     }
 }

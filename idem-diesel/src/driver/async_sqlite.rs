@@ -15,7 +15,7 @@ use diesel_async::{
 };
 use tokio::runtime::{Handle, RuntimeFlavor};
 
-use super::{Abandon, Abandoned, Driver, Opening, Wait, sqlite};
+use super::{Abandon, Abandoned, Call, Driver, Opening, Wait, sqlite};
 use crate::connection::Async;
 use crate::store::{Read, RecordRow, Records, Row};
 use crate::texts::{TextQuery, Texts};
@@ -43,7 +43,7 @@ impl Driver for Connection {
         self.spawn_blocking(sqlite::begin).await
     }
 
-    async fn wait_apart(&mut self, _: Wait) -> QueryResult<()> {
+    async fn wait_apart(&mut self, _: &Call, _: Wait) -> QueryResult<()> {
         Ok(())
     }
 

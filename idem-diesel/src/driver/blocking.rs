@@ -8,20 +8,21 @@ use diesel::connection::{
     TransactionManagerStatus,
 };
 use diesel::query_builder::{QueryFragment, QueryId};
+use diesel::result::Error as DieselError;
 use diesel::{QueryResult, RunQueryDsl};
 
 #[cfg(feature = "postgres")]
 use super::postgres;
 #[cfg(feature = "sqlite")]
 use super::sqlite;
-use super::{Abandon, Abandoned, Driver, Opening, Wait};
+use super::{Abandon, Abandoned, Call, Driver, Opening, Wait};
 use crate::connection::Blocking;
 use crate::store::{Read, RecordRow, Records, Row};
 use crate::texts::{TextQuery, Texts};
 
 /// What is the same for every sync connection.
 macro_rules! blocking_driver {
-    ($connection:ty, $backend:ty, begin: $begin:expr, wait_apart: $wait_apart:expr, settle_in: $settle_in:expr, patience: $patience:expr, set_patience: $set_patience:expr $(,)?) => {
+    ($connection:ty, $backend:ty, begin: $begin:expr, wait_apart: $wait_apart:expr, settle_in: $settle_in:expr, patience: $patience:expr, set_patience: $set_patience:expr, says_aborted: $says_aborted:expr, bound_locks: $bound_locks:expr $(,)?) => {
         impl Driver for $connection {
             type Dialect = $backend;
             type Flavor = Blocking;
@@ -42,8 +43,8 @@ macro_rules! blocking_driver {
                 $begin(self, opening, wait)
             }
 
-            async fn wait_apart(&mut self, wait: Wait) -> QueryResult<()> {
-                $wait_apart(self, wait)
+            async fn wait_apart(&mut self, call: &Call, wait: Wait) -> QueryResult<()> {
+                $wait_apart(self, call, wait)
             }
 
             async fn settle_in(
@@ -102,6 +103,14 @@ macro_rules! blocking_driver {
                 $set_patience(self, patience)
             }
 
+            async fn bound_locks(&mut self, at_most: Duration) -> QueryResult<()> {
+                $bound_locks(self, at_most)
+            }
+
+            async fn says_aborted(&mut self, error: &DieselError) -> bool {
+                $says_aborted(self, error)
+            }
+
             fn abandon(&mut self, abandon: Abandon) -> Abandoned {
                 let Abandon {
                     rollback, patience, ..
@@ -127,12 +136,19 @@ blocking_driver!(
     begin: |db, opening, wait| {
         AnsiTransactionManager::begin_transaction_sql(db, &postgres::begin_text(opening, wait))
     },
-    wait_apart: |db: &mut Self, wait| db.batch_execute(&postgres::wait_apart_text(wait)),
+    wait_apart: |db: &mut Self, call, wait| db.batch_execute(&postgres::wait_apart_text(call, wait)),
     settle_in: |db: &mut Self, opening, wait| {
         postgres::settle_in_text(opening, wait).map_or(Ok(()), |text| db.batch_execute(&text))
     },
     patience: |_: &mut Self| Ok(None),
     set_patience: |_: &mut Self, _| Ok(()),
+    says_aborted: |db: &mut Self, error| {
+        let _ = db.batch_execute(postgres::ABORT);
+        let again = db.batch_execute("SELECT 1");
+        let _ = db.batch_execute("ROLLBACK");
+        postgres::is_same(&again, error)
+    },
+    bound_locks: |db: &mut Self, at_most| db.batch_execute(&postgres::bound_locks_text(at_most)),
 );
 
 #[cfg(feature = "sqlite")]
@@ -140,8 +156,10 @@ blocking_driver!(
     diesel::SqliteConnection,
     diesel::sqlite::Sqlite,
     begin: |db, _, _| sqlite::begin(db),
-    wait_apart: |_: &mut Self, _| Ok(()),
+    wait_apart: |_: &mut Self, _, _| Ok(()),
     settle_in: |_: &mut Self, _, _| Ok(()),
     patience: sqlite::patience,
     set_patience: sqlite::set_patience,
+    says_aborted: |_: &mut Self, _| false,
+    bound_locks: |_: &mut Self, _| Ok(()),
 );

@@ -1,14 +1,16 @@
-//! What is sent to PostgreSQL to open a transaction and to wait for a key: one message each.
+//! What is sent to PostgreSQL to open a transaction and to take a key's locks: one message each.
 
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use diesel::QueryResult;
+use diesel::result::Error as DieselError;
 use idem_core::Isolation;
 
-use super::{Opening, Wait};
-use crate::dialect::LOCK_CLASS;
+use super::{Call, Opening, Wait};
+use crate::dialect::{try_locks, wait_for_locks};
 
-/// BEGIN, with the settings of the transaction and the wait for a key's lock, if there are any.
+/// BEGIN, with the settings of the transaction and the locks of its key, behind the wait for them if there is one.
 pub(super) fn begin_text(opening: &Opening, wait: Option<Wait>) -> String {
     let level = match opening.isolation {
         Isolation::ReadCommitted => "READ COMMITTED",
@@ -16,83 +18,104 @@ pub(super) fn begin_text(opening: &Opening, wait: Option<Wait>) -> String {
         Isolation::Serializable => "SERIALIZABLE",
     };
     let mut text = format!("BEGIN ISOLATION LEVEL {level} READ WRITE");
-    if let Some(max_idle) = opening.max_idle {
-        let milliseconds = max_idle.as_millis().clamp(1, MAX_MILLISECONDS);
-        append(
-            &mut text,
-            format_args!("; SET LOCAL idle_in_transaction_session_timeout = {milliseconds}"),
-        );
-    }
-    push_tenant(&mut text, opening);
-    push_locks(&mut text, opening, wait);
+    push_wait(&mut text, opening.call.as_ref(), wait);
+    push_settings(&mut text, opening, true);
     text
 }
 
 /// The same inside a transaction that is open already, if there is anything to do.
 pub(super) fn settle_in_text(opening: &Opening, wait: Option<Wait>) -> Option<String> {
+    // What is pushed begins with a semicolon: the first statement is an empty one.
     let mut text = String::new();
-    push_tenant(&mut text, opening);
-    push_locks(&mut text, opening, wait);
+    push_wait(&mut text, opening.call.as_ref(), wait);
+    push_settings(&mut text, opening, false);
     (!text.is_empty()).then_some(text)
 }
 
 /// A transaction that only waits.
-pub(super) fn wait_apart_text(wait: Wait) -> String {
+pub(super) fn wait_apart_text(call: &Call, wait: Wait) -> String {
     let mut text = "BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY".to_owned();
-    push_lock_wait(&mut text, Some(wait.at_most));
-    push_wait(&mut text, Some(wait));
+    push_wait(&mut text, Some(call), Some(wait));
     text.push_str("; COMMIT");
     text
 }
 
-fn push_locks(text: &mut String, opening: &Opening, wait: Option<Wait>) {
-    push_lock_wait(text, wait.map(|wait| wait.at_most).or(opening.lock_wait));
-    push_wait(text, wait);
+/// Leaves a transaction open in which a statement failed.
+pub(super) const ABORT: &str = "BEGIN; SELECT CAST('' AS integer)";
+
+/// Whether a server said the same twice.
+pub(super) fn is_same(again: &QueryResult<()>, error: &DieselError) -> bool {
+    match (again, error) {
+        (Err(DieselError::DatabaseError(_, again)), DieselError::DatabaseError(_, error)) => {
+            again.message() == error.message()
+        }
+        _ => false,
+    }
+}
+
+/// Bounds the waits for locks until a takeover puts the session's own bound back.
+pub(super) fn bound_locks_text(at_most: Duration) -> String {
+    let milliseconds = milliseconds(at_most);
+    format!(
+        "SELECT set_config('idem.lock_timeout', current_setting('lock_timeout'), true), \
+                set_config('lock_timeout', '{milliseconds}', true)"
+    )
 }
 
 /// The longest time that a setting of PostgreSQL holds.
 const MAX_MILLISECONDS: u128 = i32::MAX as u128;
 
-/// The tenant, transaction-local. It travels as hexadecimal, so that no text of a caller is ever read as SQL.
-fn push_tenant(text: &mut String, opening: &Opening) {
+/// Zero would mean no bound.
+fn milliseconds(time: Duration) -> u128 {
+    time.as_millis().clamp(1, MAX_MILLISECONDS)
+}
+
+/// The settings of a transaction, as one statement: each costs the server a parse.
+fn push_settings(text: &mut String, opening: &Opening, is_own: bool) {
+    let mut next = "; SELECT ";
+    let mut push = |setting: std::fmt::Arguments<'_>| {
+        text.push_str(std::mem::replace(&mut next, ", "));
+        append(text, setting);
+    };
+    if let Some(max_idle) = opening.max_idle.filter(|_| is_own) {
+        let milliseconds = milliseconds(max_idle);
+        push(format_args!(
+            "set_config('idle_in_transaction_session_timeout', '{milliseconds}', true)"
+        ));
+    }
     if let Some((setting, tenant)) = &opening.tenant {
+        // It travels as hexadecimal, so that no text of a caller is ever read as SQL.
         let hex = tenant.bytes().fold(String::new(), |mut hex, byte| {
             append(&mut hex, format_args!("{byte:02x}"));
             hex
         });
-        append(
-            text,
-            format_args!(
-                "; SELECT set_config('{setting}', convert_from(decode('{hex}', 'hex'), 'UTF8'), true)"
-            ),
-        );
+        push(format_args!(
+            "set_config('{setting}', convert_from(decode('{hex}', 'hex'), 'UTF8'), true)"
+        ));
+    }
+    if let Some(Call { name, locks }) = &opening.call {
+        let locks = try_locks(*locks);
+        // Of the session, not of the transaction: it stays if the transaction is committed, whoever commits it.
+        push(format_args!(
+            "set_config('idem.call', '{name}-' || {locks}, false)"
+        ));
     }
 }
 
-/// The bound of every lock that the claim waits for. The statement that wins the key puts the session's own bound back, with
-/// what the dialect adds to it (`RESTORE_LOCK_TIMEOUT`).
-fn push_lock_wait(text: &mut String, lock_wait: Option<Duration>) {
-    if let Some(lock_wait) = lock_wait {
-        // Zero would mean no bound.
-        let milliseconds = lock_wait.as_millis().clamp(1, MAX_MILLISECONDS);
-        append(
-            text,
-            format_args!(
-                "; SELECT set_config('idem.lock_timeout', current_setting('lock_timeout'), true); \
-                 SET LOCAL lock_timeout = {milliseconds}"
-            ),
-        );
-    }
-}
-
-/// The wait for a key's lock, within the bound of locks. The queue of a lock is served in order, so one wait covers all who are before us.
-fn push_wait(text: &mut String, wait: Option<Wait>) {
-    if let Some(Wait { lock, .. }) = wait {
-        append(
-            text,
-            format_args!("; SELECT pg_advisory_xact_lock({LOCK_CLASS}, {lock})"),
-        );
-    }
+/// The wait for the first of a key's locks. The queue of a lock is served in order, so one wait covers all who are before us. The session's
+/// own bound of locks is put back behind it.
+fn push_wait(text: &mut String, call: Option<&Call>, wait: Option<Wait>) {
+    let (Some(Call { locks, .. }), Some(wait)) = (call, wait) else {
+        return;
+    };
+    let (bound, wait) = (bound_locks_text(wait.at_most), wait_for_locks(*locks));
+    append(
+        text,
+        format_args!(
+            "; {bound}; SELECT {wait}; \
+             SELECT set_config('lock_timeout', current_setting('idem.lock_timeout'), true)"
+        ),
+    );
 }
 
 fn append(text: &mut String, arguments: std::fmt::Arguments<'_>) {

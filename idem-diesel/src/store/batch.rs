@@ -31,3 +31,34 @@ pub(super) fn push_is_in_batch<DB: Dialect>(out: &mut AstPass<'_, '_, DB>) {
          (SELECT tenant_id, operation, idempotency_key FROM batch)",
     );
 }
+
+#[cfg(test)]
+#[cfg(feature = "_sqlite")]
+mod tests {
+    use diesel::debug_query;
+    use diesel::query_builder::QueryFragment;
+    use diesel::sqlite::Sqlite;
+
+    use crate::store::{Blank, Forget};
+
+    #[track_caller]
+    fn check(purge: &impl QueryFragment<Sqlite>, expected_end_of_batch: &str) {
+        let sql = debug_query::<Sqlite, _>(purge).to_string();
+        assert!(sql.starts_with("WITH batch AS (SELECT "), "{sql}");
+        assert!(sql.contains(expected_end_of_batch), "{sql}");
+        let is_in_batch = " IN (SELECT tenant_id, operation, idempotency_key FROM batch)";
+        assert!(sql.contains(is_in_batch), "{sql}");
+    }
+
+    #[test]
+    fn a_purge_changes_only_the_rows_of_its_batch() {
+        check(
+            &Blank { at_most: 7 },
+            " AND codec IS NOT NULL ORDER BY expires_at LIMIT 7) UPDATE ",
+        );
+        check(
+            &Forget { at_most: 7 },
+            " ORDER BY forget_at LIMIT 7) DELETE ",
+        );
+    }
+}

@@ -1,4 +1,4 @@
-//! The claim: insert the row of a key, unless it is there or somebody is inserting it now.
+//! The claim by a row: insert the row of a key as `pending`, unless there is one.
 
 use diesel::QueryResult;
 use diesel::query_builder::{AstPass, QueryFragment};
@@ -6,12 +6,12 @@ use diesel::query_builder::{AstPass, QueryFragment};
 use super::{Horizons, RowKey, static_statement};
 use crate::dialect::Dialect;
 
-/// Inserts the row as `pending`. One row is a won claim. No row: the row exists, or the key's lock is taken.
+/// Inserts the row as `pending`. No row: there is one already.
 ///
 /// # SQL
 ///
 /// ```sql
-/// INSERT INTO api_idempotency (…) SELECT … WHERE pg_try_advisory_xact_lock(…) ON CONFLICT (…) DO NOTHING
+/// INSERT INTO api_idempotency (…) VALUES (…, 'pending', …) ON CONFLICT (…) DO NOTHING
 /// ```
 #[derive(Debug, Clone)]
 pub(crate) struct Claim {
@@ -29,7 +29,7 @@ impl<DB: Dialect> QueryFragment<DB> for Claim {
     fn walk_ast<'b>(&'b self, mut out: AstPass<'_, 'b, DB>) -> QueryResult<()> {
         out.push_sql(
             "INSERT INTO api_idempotency (tenant_id, operation, idempotency_key, request_hash, state, attempt, \
-             created_at, expires_at, forget_at) SELECT ",
+             created_at, expires_at, forget_at) VALUES (",
         );
         self.key.push_values(&mut out)?;
         out.push_sql(", ");
@@ -40,10 +40,7 @@ impl<DB: Dialect> QueryFragment<DB> for Claim {
         DB::push_time_after(&mut out, &self.horizons.expires)?;
         out.push_sql(", ");
         DB::push_time_after(&mut out, &self.horizons.forget)?;
-        out.push_sql(" WHERE ");
-        DB::push_try_lock(&mut out, &self.key.0.lock)?;
-        out.push_sql(" ON CONFLICT (tenant_id, operation, idempotency_key) DO NOTHING");
-        out.push_sql(DB::AFTER_CLAIM);
+        out.push_sql(") ON CONFLICT (tenant_id, operation, idempotency_key) DO NOTHING");
         Ok(())
     }
 }
