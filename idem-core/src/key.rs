@@ -156,12 +156,8 @@ pub(crate) fn update_with_length(hasher: &mut Sha256, text: &str) {
 
 /// Lower-case hexadecimal.
 pub(crate) fn hex(bytes: &[u8]) -> String {
-    use fmt::Write as _;
-    let mut text = String::with_capacity(bytes.len() * 2);
-    for byte in bytes {
-        // Writing to a `String` cannot fail.
-        let _ = write!(text, "{byte:02x}");
-    }
+    let mut text = String::new();
+    crate::hex::push(&mut text, bytes);
     text
 }
 

@@ -37,6 +37,7 @@ pub mod answer;
 pub mod decide;
 pub mod downstream;
 pub mod error;
+mod hex;
 pub mod intent;
 pub mod invalid;
 pub mod key;

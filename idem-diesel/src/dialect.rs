@@ -83,7 +83,7 @@ pub trait Dialect: Backend {
     /// Takes the lock of a key if nobody has it, and says whether it did. True where no lock is needed.
     #[doc(hidden)]
     fn push_try_lock(out: &mut AstPass<'_, '_, Self>, locks: KeyLocks);
-    /// What became of the locks of this transaction's call, as a text: 2 for the first plus 1 for the second.
+    /// What became of the locks of this transaction's call, as a text: a `t` for each that it has, an `f` for each that it has not.
     #[doc(hidden)]
     const LOCKS: &'static str;
     /// When the transaction began.

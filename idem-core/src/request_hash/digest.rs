@@ -6,6 +6,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::encode::{Encoder, finish};
 use super::{HashError, RequestHash, canonical_bytes};
+use crate::hex;
 
 /// The SHA-256 of a request's canonical bytes, with the number of the scheme that wrote them.
 ///
@@ -106,7 +107,10 @@ impl RequestDigest {
     /// # Ok::<(), idem_core::HashError>(())
     /// ```
     pub fn to_hex(&self) -> String {
-        self.to_string()
+        let mut text = String::with_capacity(66);
+        hex::push(&mut text, &[self.scheme]);
+        hex::push(&mut text, &self.sha256);
+        text
     }
 
     /// Reads what [`to_hex`](Self::to_hex) wrote, of any scheme; `None` for everything else.
@@ -150,11 +154,7 @@ fn value_of_hex_digit(digit: u8) -> Option<u8> {
 
 impl fmt::Display for RequestDigest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:02x}", self.scheme)?;
-        for byte in self.sha256 {
-            write!(f, "{byte:02x}")?;
-        }
-        Ok(())
+        f.write_str(&self.to_hex())
     }
 }
 

@@ -12,12 +12,11 @@ use crate::store::KeyLocks;
 /// The classes of our advisory locks, so that they meet no lock of the application by accident: "idem" and "iden" in ASCII.
 pub(crate) const LOCK_CLASSES: [i32; 2] = [0x6964_656d, 0x6964_656e];
 
-/// Tries both locks of a key without waiting, and says which are this transaction's then: 2 for the first plus 1 for the second.
+/// Tries both locks of a key without waiting, as two values: whether the first is this transaction's then, and whether the second is.
 pub(crate) fn try_locks(locks: KeyLocks) -> String {
     let ([class, other_class], [lock, other_lock]) = (LOCK_CLASSES, locks);
     format!(
-        "(2 * CAST(pg_try_advisory_xact_lock({class}, {lock}) AS int) \
-          + CAST(pg_try_advisory_xact_lock({other_class}, {other_lock}) AS int))"
+        "pg_try_advisory_xact_lock({class},{lock}),pg_try_advisory_xact_lock({other_class},{other_lock})"
     )
 }
 
@@ -105,7 +104,7 @@ impl Dialect for Pg {
     ];
     const TABLE_EXISTS: &'static str = "SELECT CAST(to_regclass('api_idempotency') AS text)";
     /// BEGIN has put down the call and its locks.
-    const LOCKS: &'static str = "right(current_setting('idem.call', true), 1)";
+    const LOCKS: &'static str = "right(current_setting('idem.call', true), 2)";
     const BEGAN_AT: &'static str = "transaction_timestamp()";
     const CLAIMS_BY_ROW: bool = false;
     /// The setting is the session's, but it was made inside the transaction, so a rollback took it back.

@@ -54,7 +54,7 @@ impl Dialect for Sqlite {
     const TABLE_EXISTS: &'static str =
         "SELECT name FROM pragma_table_list WHERE name = 'api_idempotency'";
     /// BEGIN IMMEDIATE holds the one write lock already.
-    const LOCKS: &'static str = "'3'";
+    const LOCKS: &'static str = "'tt'";
     const BEGAN_AT: &'static str = Self::NOW;
     /// Nothing else tells a body that sent COMMIT from one that sent ROLLBACK.
     const CLAIMS_BY_ROW: bool = true;

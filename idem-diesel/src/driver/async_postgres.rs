@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::num::NonZeroU32;
 use std::pin::pin;
-use std::task::{Context, Waker};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use diesel::QueryResult;
@@ -16,7 +16,7 @@ use diesel_async::{
     SimpleAsyncConnection, TransactionManager,
 };
 
-use futures_util::future::{join, join3};
+use futures_util::future::join;
 
 use super::{Abandon, Abandoned, Call, Driver, Last, Opening, Refused, Wait, close_text, postgres};
 use crate::canceller;
@@ -75,7 +75,7 @@ impl Driver for AsyncPgConnection {
             .on_connection_event(InstrumentationEvent::begin_transaction(NonZeroU32::MIN));
         let shared = &*self;
         let (mut first, mut second) = (shared, shared);
-        let (began, row) = join(
+        let (began, row) = both(
             first.batch_execute(&text),
             RunQueryDsl::get_result(read, &mut second),
         )
@@ -125,15 +125,13 @@ impl Driver for AsyncPgConnection {
             .on_connection_event(InstrumentationEvent::commit_transaction(NonZeroU32::MIN));
         let shared = &*self;
         let (mut first, mut second, mut third) = (shared, shared, shared);
-        let close = async {
-            match last.close {
-                Some(end) => first.batch_execute(close_text(end)).await,
-                None => Ok(()),
-            }
-        };
         let store = second.execute_returning_count(last.store);
         let commit = third.execute_returning_count(Commit);
-        let (closed, stored, committed) = join3(close, store, commit).await;
+        let ended = join(store, commit);
+        let (closed, (stored, committed)) = match last.close {
+            Some(end) => both(first.batch_execute(close_text(end)), ended).await,
+            None => (Ok(()), ended.await),
+        };
         self.forget_transactions();
         closed.map_err(Refused::Close)?;
         let rows = stored.map_err(Refused::Store)?;
@@ -215,6 +213,18 @@ impl Driver for AsyncPgConnection {
         running.cancel();
         Abandoned::Broken
     }
+}
+
+/// Two statements, of which the first is sent in one piece, as text is. Its answer comes before that of the second, so nobody has to be woken for it.
+async fn both<A, B>(first: impl Future<Output = A>, second: impl Future<Output = B>) -> (A, B) {
+    let mut first = pin!(first);
+    let sent = first.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+    let second = second.await;
+    let first = match sent {
+        Poll::Ready(first) => first,
+        Poll::Pending => first.await,
+    };
+    (first, second)
 }
 
 /// Sends text without waiting for its answer.

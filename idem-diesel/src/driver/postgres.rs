@@ -70,18 +70,14 @@ fn milliseconds(time: Duration) -> u128 {
     time.as_millis().clamp(1, MAX_MILLISECONDS)
 }
 
-/// The settings of a transaction, as one statement: each costs the server a parse.
+/// The settings of a transaction, with as few functions, operators and casts as can be: the server looks each of them up anew.
 fn push_settings(text: &mut String, opening: &Opening, is_own: bool) {
-    let mut next = "; SELECT ";
-    let mut push = |setting: std::fmt::Arguments<'_>| {
-        text.push_str(std::mem::replace(&mut next, ", "));
-        append(text, setting);
-    };
     if let Some(max_idle) = opening.max_idle.filter(|_| is_own) {
         let milliseconds = milliseconds(max_idle);
-        push(format_args!(
-            "set_config('idle_in_transaction_session_timeout', '{milliseconds}', true)"
-        ));
+        append(
+            text,
+            format_args!("; SET LOCAL idle_in_transaction_session_timeout = {milliseconds}"),
+        );
     }
     if let Some((setting, tenant)) = &opening.tenant {
         // It travels as hexadecimal, so that no text of a caller is ever read as SQL.
@@ -89,16 +85,20 @@ fn push_settings(text: &mut String, opening: &Opening, is_own: bool) {
             append(&mut hex, format_args!("{byte:02x}"));
             hex
         });
-        push(format_args!(
-            "set_config('{setting}', convert_from(decode('{hex}', 'hex'), 'UTF8'), true)"
-        ));
+        append(
+            text,
+            format_args!(
+                "; SELECT set_config('{setting}', convert_from(decode('{hex}', 'hex'), 'UTF8'), true)"
+            ),
+        );
     }
     if let Some(Call { name, locks }) = &opening.call {
         let locks = try_locks(*locks);
         // Of the session, not of the transaction: it stays if the transaction is committed, whoever commits it.
-        push(format_args!(
-            "set_config('idem.call', '{name}-' || {locks}, false)"
-        ));
+        append(
+            text,
+            format_args!("; SELECT set_config('idem.call', concat('{name}-', {locks}), false)"),
+        );
     }
 }
 

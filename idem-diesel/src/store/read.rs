@@ -93,8 +93,8 @@ impl KeyLock {
     /// From what the transaction has put down of its locks; outside of one that may be anything.
     fn from_text(locks: Option<&str>) -> Self {
         match locks {
-            Some("2" | "3") => Self::Mine,
-            Some("1") => Self::AnotherKeys,
+            Some("tt" | "tf") => Self::Mine,
+            Some("ft") => Self::AnotherKeys,
             _ => Self::AnotherCalls,
         }
     }
@@ -202,7 +202,7 @@ mod tests {
         (codec, body): (Option<&str>, Option<&[u8]>),
     ) -> Row {
         (
-            Some("3".to_owned()),
+            Some("tt".to_owned()),
             0,
             0,
             Some("01".repeat(33)),
@@ -257,7 +257,14 @@ mod tests {
 
     #[test]
     fn who_has_the_lock_shows_in_both_numbers() {
-        let numbers = [None, Some("0"), Some("1"), Some("2"), Some("3"), Some("")];
+        let numbers = [
+            None,
+            Some("ff"),
+            Some("ft"),
+            Some("tf"),
+            Some("tt"),
+            Some(""),
+        ];
         assert_eq!(
             numbers.map(KeyLock::from_text),
             [
