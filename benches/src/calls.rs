@@ -8,4 +8,4 @@ pub(crate) mod sqlite;
 use idem_diesel::Policy;
 
 /// The policy that looks for a record before it opens a transaction; `None`: the library has none yet.
-pub(crate) const READ_FIRST: Option<Policy> = None; // Some(Policy::new().read_first())
+pub(crate) const READ_FIRST: Option<Policy> = Some(Policy::new().read_first()); // Some(Policy::new().read_first())

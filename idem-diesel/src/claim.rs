@@ -86,8 +86,8 @@ impl Claiming<'_> {
             // A round that waited is bounded by the deadline.
             rounds += u32::from(wait.is_none());
             reach(Point::BeforeBegin, self.operation.name()).await?;
-            let row = match self.open(transaction, wait).await {
-                Ok(row) => row,
+            let looked = match self.open(transaction, wait).await {
+                Ok(looked) => looked,
                 Err(error) => {
                     let may_go_on = match kind_of(&error) {
                         ErrorKind::ConnectionLost => false,
@@ -101,11 +101,6 @@ impl Claiming<'_> {
                     wait = None;
                     continue;
                 }
-            };
-            let started = Instant::now();
-            let looked = match row {
-                Ok(row) => self.look(transaction, row).await,
-                Err(error) => Err(error),
             };
             match looked {
                 Ok(Look::Won(row)) => {
@@ -136,15 +131,15 @@ impl Claiming<'_> {
                     };
                     wait = Some(Wait { at_most });
                 }
+                Ok(Look::TimedOut) => {
+                    transaction.rollback().await;
+                    if deadline.left().is_none() {
+                        return Ok(Step::Contended);
+                    }
+                    wait = None;
+                }
                 Err(error) => {
                     transaction.rollback().await;
-                    if self.is_lock_timeout(&error, started) {
-                        if deadline.left().is_none() {
-                            return Ok(Step::Contended);
-                        }
-                        wait = None;
-                        continue;
-                    }
                     // In a transaction of the caller's the snapshot stays, and the conflict with it.
                     if error.kind() != &ErrorKind::Conflict || transaction.is_joined() {
                         return Err(error);
@@ -168,40 +163,50 @@ impl Claiming<'_> {
         }
     }
 
-    /// Opens the transaction, tries the key's locks and reads its row. The outer result is about a transaction that could not be opened.
+    /// Opens the transaction, tries the key's locks and looks at its row. The outer result is about a transaction that could not be opened.
     async fn open<C: IdempotentConnection>(
         &self,
         transaction: &mut Transaction<'_, C>,
         wait: Option<Wait>,
-    ) -> QueryResult<Result<Row, Error>> {
+    ) -> QueryResult<Result<Look, Error>> {
         let name = self.operation.name();
-        if pace(name) == Pace::Together {
+        let may_insert_first = <C::Inner as Driver>::Dialect::CLAIMS_BY_ROW;
+        if pace(name) == Pace::Together && !may_insert_first {
             let row = transaction
                 .open_and_read(self.opening, wait, self.read())
                 .await?;
-            return Ok(Ok(row));
+            return Ok(self.look(transaction, row).await);
         }
         transaction.open(self.opening, wait).await?;
-        if let Err(error) = reach(Point::AfterBegin, name).await {
-            return Ok(Err(error));
+        Ok(self.look_inside(transaction, may_insert_first).await)
+    }
+
+    /// The rest of [`open`](Self::open), inside the transaction.
+    async fn look_inside<C: IdempotentConnection>(
+        &self,
+        transaction: &mut Transaction<'_, C>,
+        may_insert_first: bool,
+    ) -> Result<Look, Error> {
+        reach(Point::AfterBegin, self.operation.name()).await?;
+        if may_insert_first && transaction.inner().execute(self.pending()).await? == 1 {
+            reach(Point::AfterRead, self.operation.name()).await?;
+            reach(Point::AfterClaim, self.operation.name()).await?;
+            return Ok(Look::Won(WonRow::Pending { attempt: 1 }));
         }
-        Ok(transaction
-            .inner()
-            .read(self.read())
-            .await
-            .map_err(Error::from))
+        let row = transaction.inner().read(self.read()).await?;
+        self.look(transaction, row).await
+    }
+
+    /// Whether a takeover ended because somebody outside of the protocol holds the row: an operator, or a purge. The error says so only in the
+    /// server's own language, so it is known by what it has not, and by how long it took.
+    fn is_lock_timeout(&self, error: &Error, started: Instant) -> bool {
+        has_text_alone(error) && started.elapsed() >= self.lock_wait()
     }
 
     /// How long a takeover waits for locks.
     fn lock_wait(&self) -> Duration {
         let wait = self.operation.policy().get_wait().unwrap_or_default();
         wait.max(SHORTEST_LOCK_WAIT)
-    }
-
-    /// Whether the takeover ended because somebody outside of the protocol holds the row: an operator, or a purge. The error says so only in the
-    /// server's own language, so it is known by what it has not, and by how long it took.
-    fn is_lock_timeout(&self, error: &Error, started: Instant) -> bool {
-        has_text_alone(error) && started.elapsed() >= self.lock_wait()
     }
 
     /// One claim inside an open transaction: decides about the row, and takes over what has expired.
@@ -222,7 +227,13 @@ impl Claiming<'_> {
                     let Some(seen) = &found.record else {
                         unreachable!("I4: what is taken over is there");
                     };
-                    self.take_over(transaction, seen, attempt).await?
+                    let started = Instant::now();
+                    match self.take_over(transaction, seen, attempt).await {
+                        Err(error) if self.is_lock_timeout(&error, started) => {
+                            return Ok(Look::TimedOut);
+                        }
+                        taken => taken?,
+                    }
                 }
                 Decision::Wait { .. } | Decision::Reject(_) => {
                     unreachable!("I4: `decide` has made these errors")
@@ -336,6 +347,8 @@ enum Look {
     Replay(StoredAnswer),
     /// Somebody else has the lock.
     Taken(KeyLock),
+    /// Somebody outside of the protocol holds the row.
+    TimedOut,
 }
 
 /// Until when a claim may wait.

@@ -20,7 +20,9 @@ pub(crate) struct Transaction<'c, C: IdempotentConnection> {
     db: &'c mut C,
     entry: Entry,
     progress: Progress,
-    /// The session's own patience, while it is set to the call's.
+    /// The session's own patience with other writers, once it was looked at, where there is such a setting.
+    own_patience: Option<Duration>,
+    /// The same, while the session's is set to the call's.
     patience: Option<Duration>,
 }
 
@@ -46,6 +48,7 @@ impl<'c, C: IdempotentConnection> Transaction<'c, C> {
             db,
             entry,
             progress: Progress::Closed,
+            own_patience: None,
             patience: None,
         })
     }
@@ -260,10 +263,13 @@ impl<'c, C: IdempotentConnection> Transaction<'c, C> {
         }
     }
 
-    /// Sets how long the session waits for another writer to the call's own patience.
+    /// Sets how long the session waits for another writer to the call's own patience, unless it waits as long by itself.
     pub(crate) async fn set_patience(&mut self, patience: Duration) -> QueryResult<()> {
+        if self.own_patience.is_none() {
+            self.own_patience = self.inner().patience().await?;
+        }
         // First what it is, then what it shall be: a call that is dropped between the two still knows what to put back.
-        self.patience = self.inner().patience().await?;
+        self.patience = self.own_patience.filter(|own| *own != patience);
         if self.patience.is_some() {
             self.inner().set_patience(patience).await?;
         }

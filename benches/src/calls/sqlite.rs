@@ -47,6 +47,8 @@ impl SqliteShop {
         let mut db = SqliteConnection::establish(file)?;
         let mode: PragmaText = sql_query("PRAGMA journal_mode = WAL").get_result(&mut db)?;
         ensure!(mode.journal_mode == "wal", "no write-ahead mode");
+        // Both sides need one as soon as there are two writers; five seconds is also how long a call of the library waits.
+        db.batch_execute("PRAGMA busy_timeout = 5000")?;
         db.batch_execute(match synchronous {
             Synchronous::Full => "PRAGMA synchronous = FULL",
             Synchronous::Normal => "PRAGMA synchronous = NORMAL",
