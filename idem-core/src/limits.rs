@@ -56,6 +56,16 @@ pub const MAX_DOWNSTREAM_BYTES: usize = 36;
 /// ```
 pub const DEFAULT_ANSWER_BYTES: usize = 1024 * 1024;
 
+/// The largest limit that a [`Policy`](crate::Policy) can set for an answer: half of what a value of PostgreSQL can be.
+///
+/// ```
+/// use idem_core::Policy;
+/// use idem_core::limits::MAX_ANSWER_BYTES;
+///
+/// assert_eq!(Policy::new().answer_bytes(usize::MAX).get_answer_bytes(), MAX_ANSWER_BYTES);
+/// ```
+pub const MAX_ANSWER_BYTES: usize = 512 * 1024 * 1024;
+
 /// How long a claim waits for another call of the same key unless the policy says otherwise.
 ///
 /// ```

@@ -10,7 +10,7 @@
 
 use std::time::Duration;
 
-use crate::limits::{DEFAULT_ANSWER_BYTES, DEFAULT_MAX_IDLE, DEFAULT_WAIT};
+use crate::limits::{DEFAULT_ANSWER_BYTES, DEFAULT_MAX_IDLE, DEFAULT_WAIT, MAX_ANSWER_BYTES};
 
 /// What a late retry gets: one that arrives when its record has expired.
 ///
@@ -222,7 +222,7 @@ impl Policy {
         }
     }
 
-    /// The largest answer that is stored, in bytes.
+    /// The largest answer that is stored, in bytes; at most [`MAX_ANSWER_BYTES`].
     ///
     /// ```
     /// use idem_core::Policy;
@@ -232,8 +232,13 @@ impl Policy {
     /// ```
     #[must_use]
     pub const fn answer_bytes(self, limit: usize) -> Self {
+        let answer_bytes = if limit > MAX_ANSWER_BYTES {
+            MAX_ANSWER_BYTES
+        } else {
+            limit
+        };
         Self {
-            answer_bytes: limit,
+            answer_bytes,
             ..self
         }
     }

@@ -17,7 +17,7 @@ type Cancelling = Pin<Box<dyn Future<Output = Result<(), tokio_postgres::Error>>
 /// A dropped call has ROLLBACK on the wire when the drop returns, but the server comes to it only when it is done with the statement
 /// before it. On a connection that a canceller [watches](Self::watch) such a call marks the connection broken, so that no pool
 /// hands it out again, and then asks the server to cancel the statement. A call that is dropped between two statements, as
-/// most are, is not concerned: its connection stays usable. Nor are two others: a call whose COMMIT is on the wire, because what is
+/// most are, is not concerned: its connection stays usable. Nor are two others: a call whose answer and COMMIT are on the wire, because what is
 /// committed may still wait for a replica, and one that [joined](crate::Nested::Join) its caller's transaction, which is the caller's to end.
 ///
 /// The request goes over a connection of its own, as PostgreSQL has it

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use diesel::QueryResult;
 use idem_core::answer::StoredAnswer;
 use idem_core::decide::{Call, Decision, Lapsed};
-use idem_core::limits::{DEFAULT_WAIT, RETRY_AFTER};
+use idem_core::limits::RETRY_AFTER;
 use idem_core::{
     ErrorKind, Isolation, Operation, Record, RecordState, RequestDigest, Writer, decide,
 };
@@ -65,9 +65,7 @@ impl Claiming<'_> {
         &self,
         transaction: &mut Transaction<'_, C>,
     ) -> Result<Step, Error> {
-        let own_wait = self.operation.policy().get_wait();
-        let deadline = Deadline::after(own_wait);
-        let patience_with_others = Deadline::after(own_wait.or(Some(DEFAULT_WAIT)));
+        let deadline = Deadline::after(self.operation.policy().get_wait());
         let mut collisions = 0_u32;
         let place = Place::of(transaction.inner());
         if place.is_running(self.key) {
@@ -114,9 +112,9 @@ impl Claiming<'_> {
                 Ok(Look::Taken(KeyLock::AnotherKeys)) => {
                     transaction.leave().await;
                     // A call of this key that has only just taken its first lock looks the same, so it is looked at twice. Another key may delay
-                    // this one, also where nobody waits for a call of the same key; it is never taken for one.
+                    // this one; it is never taken for one.
                     if collisions > 0 {
-                        let Some(at_most) = patience_with_others.left() else {
+                        let Some(at_most) = deadline.left() else {
                             let retry_after = RETRY_AFTER;
                             return Err(ErrorKind::Busy { retry_after }.into());
                         };
@@ -153,8 +151,10 @@ impl Claiming<'_> {
 
     /// Whether a replay is looked for before BEGIN.
     fn reads_first<C: IdempotentConnection>(&self) -> bool {
+        let policy = self.operation.policy();
+        // Outside of a transaction there is no tenant for row-level security.
         <C::Inner as Driver>::Dialect::READS_BEFORE_BEGIN
-            || self.operation.policy().get_read_first()
+            || (policy.get_read_first() && policy.get_tenant_setting().is_none())
     }
 
     fn read(&self) -> Read {
@@ -337,6 +337,10 @@ impl Claiming<'_> {
         let db = transaction.inner();
         db.bound_locks(self.lock_wait()).await?;
         let updated = db.execute(take_over).await?;
+        if updated != 1 {
+            // This transaction may still win the key in another way.
+            db.unbound_locks().await?;
+        }
         Ok((updated == 1).then_some(WonRow::Pending { attempt }))
     }
 }

@@ -179,6 +179,11 @@ pub trait Driver: Send + Sized + 'static {
         std::future::ready(Ok(()))
     }
 
+    /// Puts the session's own bound back where no takeover did.
+    fn unbound_locks(&mut self) -> impl Future<Output = QueryResult<()>> + Send {
+        std::future::ready(Ok(()))
+    }
+
     /// What [`begin`](Self::begin) does besides opening, inside a transaction that is open already.
     fn settle_in(
         &mut self,
@@ -214,7 +219,7 @@ pub trait Driver: Send + Sized + 'static {
         self.rollback()
     }
 
-    /// Whether an error says that a statement before it had failed, and nothing else.
+    /// Whether an error of [`store_and_commit`](Self::store_and_commit) says that a statement before it had failed, and nothing else. No transaction may be open.
     fn says_aborted(&mut self, error: &DieselError) -> impl Future<Output = bool> + Send {
         let _ = error;
         std::future::ready(false)
@@ -271,6 +276,16 @@ fn close_text(end: End) -> &'static str {
     match end {
         End::Completed => "RELEASE SAVEPOINT idem_body",
         End::Failed => "ROLLBACK TO SAVEPOINT idem_body",
+    }
+}
+
+/// Whether a server said the same twice.
+pub(crate) fn is_same(again: &QueryResult<()>, error: &DieselError) -> bool {
+    match (again, error) {
+        (Err(DieselError::DatabaseError(_, again)), DieselError::DatabaseError(_, error)) => {
+            again.message() == error.message()
+        }
+        _ => false,
     }
 }
 

@@ -24,6 +24,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use diesel::QueryResult;
 use diesel::query_builder::{QueryFragment, QueryId};
 use diesel::result::{DatabaseErrorKind, Error as DieselError};
 use idem_core::answer::StoredAnswer;
@@ -34,7 +35,7 @@ use crate::after_commit::AfterCommit;
 use crate::claim::{Claiming, Step, Won, WonRow};
 use crate::connection::IdempotentConnection;
 use crate::dialect::Dialect;
-use crate::driver::{Call, Driver, Entry, Last, Opening, Refused};
+use crate::driver::{Call, Driver, Entry, Last, Opening, Refused, is_same};
 use crate::error::{Error, kind_of};
 use crate::fault::{Pace, Point, pace, reach};
 use crate::migrations::explain;
@@ -256,9 +257,7 @@ pub(crate) async fn complete<C: IdempotentConnection>(
     let name = running.operation.name();
     if let Err(error) = end(&mut transaction, &running, answer).await {
         transaction.rollback().await;
-        if error.kind() == &ErrorKind::RecordLost {
-            mark_orphan(&mut transaction, &running).await;
-        }
+        mark_orphan(&mut transaction, &running).await;
         return Err(error.into_core().in_operation(name).into());
     }
     reach(Point::AfterCommit, name).await?;
@@ -357,9 +356,15 @@ where
             Err(refused) => refused,
         }
     };
+    // What the server says now to any statement; after COMMIT it has nothing to say.
+    let again = if is_together {
+        None
+    } else {
+        Some(transaction.inner().probe().await)
+    };
     transaction.rollback().await;
     let is_commit_sent = is_together || matches!(refused, Refused::Commit(_));
-    let (kind, error) = why_refused(transaction, running, refused).await;
+    let (kind, error) = why_refused(transaction, running, refused, again).await;
     let kind = match kind {
         ErrorKind::ConnectionLost if is_commit_sent => ErrorKind::OutcomeUnknown,
         kind => kind,
@@ -388,11 +393,12 @@ where
     Ok(())
 }
 
-/// What it means that the database refused one of the last statements. Nothing is open any more.
+/// What it means that the database refused one of the last statements. Nothing is open any more but a transaction of the caller's.
 async fn why_refused<C: IdempotentConnection>(
     transaction: &mut Transaction<'_, C>,
     running: &Running,
     refused: Refused,
+    again: Option<QueryResult<()>>,
 ) -> (ErrorKind, Option<DieselError>) {
     let (error, is_close) = match refused {
         Refused::NothingStored => return (ErrorKind::RecordLost, None),
@@ -412,15 +418,21 @@ async fn why_refused<C: IdempotentConnection>(
             met_a_row(transaction, running).await
         }
         error => match kind_of(error) {
-            ErrorKind::Database => match transaction.inner().probe().await {
-                Err(probe) if kind_of(&probe) == ErrorKind::ConnectionLost => {
-                    ErrorKind::ConnectionLost
+            ErrorKind::Database => {
+                let failed_before = match &again {
+                    Some(again) => is_same(again, error),
+                    None => transaction.inner().says_aborted(error).await,
+                };
+                match transaction.inner().probe().await {
+                    Err(probe) if kind_of(&probe) == ErrorKind::ConnectionLost => {
+                        ErrorKind::ConnectionLost
+                    }
+                    _ if failed_before => ErrorKind::StatementFailed,
+                    // There is no such savepoint any more, or no transaction.
+                    _ if is_close => ErrorKind::RecordLost,
+                    _ => ErrorKind::Database,
                 }
-                _ if transaction.inner().says_aborted(error).await => ErrorKind::StatementFailed,
-                // There is no such savepoint any more, or no transaction.
-                _ if is_close => ErrorKind::RecordLost,
-                _ => ErrorKind::Database,
-            },
+            }
             kind => kind,
         },
     };
@@ -433,11 +445,25 @@ async fn met_a_row<C: IdempotentConnection>(
     transaction: &mut Transaction<'_, C>,
     running: &Running,
 ) -> ErrorKind {
-    let Some(Claimed { recorded, .. }) = running.claimed.as_deref() else {
+    let Some(Claimed {
+        recorded, opening, ..
+    }) = running.claimed.as_deref()
+    else {
         return ErrorKind::Database;
     };
+    // A snapshot of the caller's shows what it has shown before.
+    if transaction.is_joined() {
+        return ErrorKind::Conflict;
+    }
+    let opening = Opening {
+        call: None,
+        ..opening.clone()
+    };
     let key = recorded.key.clone();
-    let found = transaction.inner().read(Read { key }).await;
+    let found = transaction
+        .open_and_read(&opening, None, Read { key })
+        .await;
+    transaction.rollback().await;
     match found.map(crate::store::Found::from_row) {
         Ok(Ok(found)) if found.record.is_some() => ErrorKind::Conflict,
         _ => ErrorKind::RecordHidden,

@@ -225,6 +225,8 @@ impl<'c, C: IdempotentConnection> Transaction<'c, C> {
         // The error that led here is the one that the caller wants; a dead connection has rolled back by itself.
         if self.is_joined() {
             let text = self.entry.rollback_text();
+            // A second one would find no savepoint, and end the caller's transaction with that.
+            self.progress = Progress::Ending;
             let _ = self.inner().batch(&text).await;
         } else {
             self.forget_levels_of_the_body();

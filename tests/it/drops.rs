@@ -8,7 +8,7 @@ use crate::backend::{Backend, PERFORM, PgAsync, SqliteAsync, intent, run};
 use crate::shop::{CreateOrder, Ending, Gate, Script};
 
 /// Polls a future at most `polls` times, then drops it. `None`: it was dropped before it was done.
-async fn poll_at_most<T>(polls: usize, future: impl Future<Output = T>) -> Option<T> {
+pub async fn poll_at_most<T>(polls: usize, future: impl Future<Output = T>) -> Option<T> {
     let mut future = pin!(future);
     let mut left = polls;
     std::future::poll_fn(move |context| {

@@ -180,6 +180,25 @@ on_every_backend! {
         }
     }
 
+    async fn a_body_that_commits_by_itself_is_known_whatever_the_call_ends_with<B: Backend>() {
+        if !B::is_postgres() {
+            // A failed statement of SQLite undoes itself alone.
+            return;
+        }
+        let place = B::place();
+        let mut conn = B::connect(&place).await;
+        let script = Script::of([EFFECT, "COMMIT", "BEGIN", FAILS]).swallowing();
+        let done = B::perform(&mut conn, Some(&intent("k")), &PERFORM, &script, &Gate::open()).await;
+        // Sync Diesel has noticed that its transaction is gone; async Diesel has not.
+        let told = kind(done);
+        assert!(matches!(told, ErrorKind::StatementFailed | ErrorKind::RecordLost), "{told:?}");
+        drop(conn);
+        let mut conn = B::connect(&place).await;
+        let again = B::perform(&mut conn, Some(&intent("k")), &PERFORM, &script, &Gate::open()).await;
+        assert_eq!(kind(again), ErrorKind::Orphaned);
+        assert_eq!((place.effects(), place.records()), (1, 1));
+    }
+
     async fn a_call_without_an_intent_runs_unrecorded_and_still_guarded<B: Backend>() {
         let place = B::place();
         let mut conn = B::connect(&place).await;

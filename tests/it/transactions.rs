@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use idem_diesel::{ErrorKind, Isolation, Nested, Operation, Policy, begin, idempotent_sync};
+use idem_diesel::{ErrorKind, Isolation, Late, Nested, Operation, Policy, begin, idempotent_sync};
 
 use crate::backend::{
     Backend, PERFORM, PgAsync, Place, SqliteSync, intent, kind, on_every_backend,
@@ -212,6 +212,27 @@ on_every_backend! {
         place.run(&format!("DROP OWNED BY {role}; DROP ROLE {role}"));
     }
 
+    async fn a_joined_call_that_ignores_a_failed_statement_leaves_the_callers_transaction_alone<B: Backend>() {
+        let place = B::place();
+        let mut conn = B::connect(&place).await;
+        B::begin(&mut conn).await.unwrap();
+        B::sql(&mut conn, "INSERT INTO effects VALUES ('before')").await.unwrap();
+        let careless = Script::of(["INSERT INTO effects VALUES ('inside')", "INSERT INTO effects (name) VALUES (NULL)"]).swallowing();
+        let done = B::perform(&mut conn, Some(&intent("k")), &JOINED, &careless, &Gate::open()).await;
+        B::sql(&mut conn, "INSERT INTO effects VALUES ('after')").await.unwrap();
+        // Nothing of it is anybody else's before the caller's commit.
+        if B::is_postgres() {
+            assert_eq!(kind(done), ErrorKind::StatementFailed);
+            assert_eq!((place.effects(), place.records()), (0, 0));
+        } else {
+            assert!(!done.unwrap().is_replayed());
+        }
+        B::rollback(&mut conn).await.unwrap();
+        assert_eq!((place.effects(), place.records()), (0, 0));
+        B::sql(&mut conn, "INSERT INTO effects VALUES ('alone')").await.unwrap();
+        assert_eq!(place.effects(), 1);
+    }
+
     async fn an_impossible_setting_is_refused_before_anything_is_sent<B: Backend>() {
         let place = B::place();
         let mut conn = B::connect(&place).await;
@@ -321,4 +342,69 @@ fn hooks_run_once_after_the_commit_that_makes_them_durable() {
     AnsiTransactionManager::commit_transaction(&mut db).unwrap();
     hooks.run();
     assert_eq!(count(), 2);
+}
+
+/// A joined call that fails, dropped at every await: what the caller wrote before and after is committed.
+async fn a_dropped_joined_call_leaves_the_callers_transaction_alone<B: Backend>() {
+    let mut dropped = 0;
+    for polls in 1..=20 {
+        let place = B::place();
+        let mut conn = B::connect(&place).await;
+        B::begin(&mut conn).await.unwrap();
+        B::sql(&mut conn, "INSERT INTO effects VALUES ('before')")
+            .await
+            .unwrap();
+        let (key, gate) = (intent("k"), Gate::open());
+        let failing = Script::effect("inside").ending(Ending::Error);
+        let call = B::perform(&mut conn, Some(&key), &JOINED, &failing, &gate);
+        if crate::drops::poll_at_most(polls, call).await.is_none() {
+            dropped += 1;
+        }
+        B::sql(&mut conn, "INSERT INTO effects VALUES ('after')")
+            .await
+            .unwrap();
+        B::commit(&mut conn).await.unwrap();
+        assert_eq!((place.effects(), place.records()), (2, 0), "{polls} polls");
+    }
+    assert!(dropped > 3, "dropped {dropped} times");
+}
+
+#[test]
+fn a_dropped_joined_call_leaves_the_callers_transaction_alone_pg_async() {
+    crate::backend::run(a_dropped_joined_call_leaves_the_callers_transaction_alone::<PgAsync>());
+}
+
+/// The takeover's bound of locks is not the body's, also when the row that was to be taken over went away.
+#[test]
+fn a_key_that_was_forgotten_under_a_takeover_runs_with_the_sessions_own_bound() {
+    const AGAIN: Operation = PERFORM.with_policy(Policy::new().late(Late::Execute));
+    crate::backend::run(async {
+        let place = PgAsync::place();
+        let mut conn = PgAsync::connect(&place).await;
+        let key = intent("k");
+        let script = Script::of(["INSERT INTO effects SELECT current_setting('lock_timeout')"]);
+        PgAsync::perform(&mut conn, Some(&key), &AGAIN, &script, &Gate::open())
+            .await
+            .unwrap();
+        place.age_records(48 * 3600);
+        // An operator deletes the row; the takeover waits for the commit.
+        let mut operator = PgAsync::connect(&place).await;
+        PgAsync::begin(&mut operator).await.unwrap();
+        PgAsync::sql(&mut operator, "DELETE FROM api_idempotency")
+            .await
+            .unwrap();
+        let takeover = tokio::spawn(async move {
+            PgAsync::perform(&mut conn, Some(&key), &AGAIN, &script, &Gate::open()).await
+        });
+        let waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'transactionid' \
+                       AND datname = current_database()";
+        while place.number(waiting) == 0 {
+            assert!(!takeover.is_finished(), "it must wait for the operator");
+            tokio::task::yield_now().await;
+        }
+        PgAsync::commit(&mut operator).await.unwrap();
+        assert!(!takeover.await.unwrap().unwrap().is_replayed());
+        let bounds = "SELECT count(*) FROM effects WHERE name = '0'";
+        assert_eq!((place.number(bounds), place.records()), (2, 1));
+    });
 }

@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::num::NonZeroU32;
 use std::pin::pin;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Waker};
 use std::time::Duration;
 
 use diesel::QueryResult;
@@ -16,9 +16,13 @@ use diesel_async::{
     SimpleAsyncConnection, TransactionManager,
 };
 
-use futures_util::future::join;
+use tokio::runtime::{Handle, RuntimeFlavor};
 
-use super::{Abandon, Abandoned, Call, Driver, Last, Opening, Refused, Wait, close_text, postgres};
+use futures_util::future::{join, join3};
+
+use super::{
+    Abandon, Abandoned, Call, Driver, Last, Opening, Refused, Wait, close_text, is_same, postgres,
+};
 use crate::canceller;
 use crate::connection::Async;
 use crate::store::{Read, RecordRow, Records, Row};
@@ -75,7 +79,7 @@ impl Driver for AsyncPgConnection {
             .on_connection_event(InstrumentationEvent::begin_transaction(NonZeroU32::MIN));
         let shared = &*self;
         let (mut first, mut second) = (shared, shared);
-        let (began, row) = both(
+        let (began, row) = join(
             first.batch_execute(&text),
             RunQueryDsl::get_result(read, &mut second),
         )
@@ -93,6 +97,10 @@ impl Driver for AsyncPgConnection {
     async fn bound_locks(&mut self, at_most: Duration) -> QueryResult<()> {
         self.batch_execute(&postgres::bound_locks_text(at_most))
             .await
+    }
+
+    async fn unbound_locks(&mut self) -> QueryResult<()> {
+        self.batch_execute(postgres::UNBOUND_LOCKS).await
     }
 
     async fn settle_in(&mut self, opening: &Opening, wait: Option<Wait>) -> QueryResult<()> {
@@ -125,14 +133,21 @@ impl Driver for AsyncPgConnection {
             .on_connection_event(InstrumentationEvent::commit_transaction(NonZeroU32::MIN));
         let shared = &*self;
         let (mut first, mut second, mut third) = (shared, shared, shared);
+        let close = async {
+            match last.close {
+                Some(end) => first.batch_execute(close_text(end)).await,
+                None => Ok(()),
+            }
+        };
         let store = second.execute_returning_count(last.store);
         let commit = third.execute_returning_count(Commit);
-        let ended = join(store, commit);
-        let (closed, (stored, committed)) = match last.close {
-            Some(end) => both(first.batch_execute(close_text(end)), ended).await,
-            None => (Ok(()), ended.await),
-        };
+        // All are polled: an answer that nobody takes would hold up those behind it.
+        let (closed, stored, committed) = join3(close, store, commit).await;
         self.forget_transactions();
+        if closed.is_err() || stored.is_err() || committed.is_err() {
+            // COMMIT itself may not have been taken.
+            self.send_only("ROLLBACK");
+        }
         closed.map_err(Refused::Close)?;
         let rows = stored.map_err(Refused::Store)?;
         committed.map_err(Refused::Commit)?;
@@ -146,8 +161,13 @@ impl Driver for AsyncPgConnection {
         AnsiTransactionManager::rollback_transaction(self).await
     }
 
-    /// The next statement of this connection queues behind it.
+    /// The next statement of this connection queues behind it. A runtime of one thread may stop running with this call, so there it is waited for.
     async fn leave(&mut self) -> QueryResult<()> {
+        let is_alone = Handle::try_current()
+            .is_ok_and(|runtime| runtime.runtime_flavor() == RuntimeFlavor::CurrentThread);
+        if is_alone {
+            return self.rollback().await;
+        }
         self.send_only("ROLLBACK");
         self.forget_transactions();
         Ok(())
@@ -155,10 +175,16 @@ impl Driver for AsyncPgConnection {
 
     /// The server says so in its own language, so it is asked to say it again.
     async fn says_aborted(&mut self, error: &DieselError) -> bool {
-        let _ = self.batch_execute(postgres::ABORT).await;
-        let again = self.batch_execute("SELECT 1").await;
-        let _ = self.batch_execute("ROLLBACK").await;
-        postgres::is_same(&again, error)
+        let shared = &*self;
+        let (mut first, mut second, mut third) = (shared, shared, shared);
+        // Sent at once, so that nothing stays open if this is dropped.
+        let (_, again, _) = join3(
+            first.batch_execute(postgres::ABORT),
+            second.batch_execute("SELECT 1"),
+            third.batch_execute("ROLLBACK"),
+        )
+        .await;
+        is_same(&again, error)
     }
 
     fn execute<S>(&mut self, statement: S) -> impl Future<Output = QueryResult<usize>> + Send
@@ -213,18 +239,6 @@ impl Driver for AsyncPgConnection {
         running.cancel();
         Abandoned::Broken
     }
-}
-
-/// Two statements, of which the first is sent in one piece, as text is. Its answer comes before that of the second, so nobody has to be woken for it.
-async fn both<A, B>(first: impl Future<Output = A>, second: impl Future<Output = B>) -> (A, B) {
-    let mut first = pin!(first);
-    let sent = first.as_mut().poll(&mut Context::from_waker(Waker::noop()));
-    let second = second.await;
-    let first = match sent {
-        Poll::Ready(first) => first,
-        Poll::Pending => first.await,
-    };
-    (first, second)
 }
 
 /// Sends text without waiting for its answer.

@@ -8,7 +8,6 @@ use diesel::connection::{
     TransactionManagerStatus,
 };
 use diesel::query_builder::{QueryFragment, QueryId};
-use diesel::result::Error as DieselError;
 use diesel::{QueryResult, RunQueryDsl};
 
 #[cfg(feature = "postgres")]
@@ -22,7 +21,7 @@ use crate::texts::{TextQuery, Texts};
 
 /// What is the same for every sync connection.
 macro_rules! blocking_driver {
-    ($connection:ty, $backend:ty, begin: $begin:expr, wait_apart: $wait_apart:expr, settle_in: $settle_in:expr, patience: $patience:expr, set_patience: $set_patience:expr, says_aborted: $says_aborted:expr, bound_locks: $bound_locks:expr $(,)?) => {
+    ($connection:ty, $backend:ty, begin: $begin:expr, wait_apart: $wait_apart:expr, settle_in: $settle_in:expr, patience: $patience:expr, set_patience: $set_patience:expr, bound_locks: $bound_locks:expr, unbound_locks: $unbound_locks:expr $(,)?) => {
         impl Driver for $connection {
             type Dialect = $backend;
             type Flavor = Blocking;
@@ -107,8 +106,8 @@ macro_rules! blocking_driver {
                 $bound_locks(self, at_most)
             }
 
-            async fn says_aborted(&mut self, error: &DieselError) -> bool {
-                $says_aborted(self, error)
+            async fn unbound_locks(&mut self) -> QueryResult<()> {
+                $unbound_locks(self)
             }
 
             fn abandon(&mut self, abandon: Abandon) -> Abandoned {
@@ -142,13 +141,8 @@ blocking_driver!(
     },
     patience: |_: &mut Self| Ok(None),
     set_patience: |_: &mut Self, _| Ok(()),
-    says_aborted: |db: &mut Self, error| {
-        let _ = db.batch_execute(postgres::ABORT);
-        let again = db.batch_execute("SELECT 1");
-        let _ = db.batch_execute("ROLLBACK");
-        postgres::is_same(&again, error)
-    },
     bound_locks: |db: &mut Self, at_most| db.batch_execute(&postgres::bound_locks_text(at_most)),
+    unbound_locks: |db: &mut Self| db.batch_execute(postgres::UNBOUND_LOCKS),
 );
 
 #[cfg(feature = "sqlite")]
@@ -160,6 +154,6 @@ blocking_driver!(
     settle_in: |_: &mut Self, _, _| Ok(()),
     patience: sqlite::patience,
     set_patience: sqlite::set_patience,
-    says_aborted: |_: &mut Self, _| false,
     bound_locks: |_: &mut Self, _| Ok(()),
+    unbound_locks: |_: &mut Self| Ok(()),
 );

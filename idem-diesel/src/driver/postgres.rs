@@ -3,8 +3,6 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use diesel::QueryResult;
-use diesel::result::Error as DieselError;
 use idem_core::Isolation;
 
 use super::{Call, Opening, Wait};
@@ -43,16 +41,6 @@ pub(super) fn wait_apart_text(call: &Call, wait: Wait) -> String {
 /// Leaves a transaction open in which a statement failed.
 pub(super) const ABORT: &str = "BEGIN; SELECT CAST('' AS integer)";
 
-/// Whether a server said the same twice.
-pub(super) fn is_same(again: &QueryResult<()>, error: &DieselError) -> bool {
-    match (again, error) {
-        (Err(DieselError::DatabaseError(_, again)), DieselError::DatabaseError(_, error)) => {
-            again.message() == error.message()
-        }
-        _ => false,
-    }
-}
-
 /// Bounds the waits for locks until a takeover puts the session's own bound back.
 pub(super) fn bound_locks_text(at_most: Duration) -> String {
     let milliseconds = milliseconds(at_most);
@@ -61,6 +49,10 @@ pub(super) fn bound_locks_text(at_most: Duration) -> String {
                 set_config('lock_timeout', '{milliseconds}', true)"
     )
 }
+
+/// Puts the session's own bound back.
+pub(super) const UNBOUND_LOCKS: &str =
+    "SELECT set_config('lock_timeout', current_setting('idem.lock_timeout'), true)";
 
 /// The longest time that a setting of PostgreSQL holds.
 const MAX_MILLISECONDS: u128 = i32::MAX as u128;
@@ -111,10 +103,7 @@ fn push_wait(text: &mut String, call: Option<&Call>, wait: Option<Wait>) {
     let (bound, wait) = (bound_locks_text(wait.at_most), wait_for_locks(*locks));
     append(
         text,
-        format_args!(
-            "; {bound}; SELECT {wait}; \
-             SELECT set_config('lock_timeout', current_setting('idem.lock_timeout'), true)"
-        ),
+        format_args!("; {bound}; SELECT {wait}; {UNBOUND_LOCKS}"),
     );
 }
 
