@@ -52,9 +52,36 @@ pub trait Dialect: Backend {
     /// Takes the lock of a purge if no other has it, and gives one text if it did.
     #[doc(hidden)]
     const TAKE_PURGE_LOCK: &'static str;
-    /// Locks the rows that a subquery selects, but for those that somebody else is changing.
+    /// Where the table begins, in the order in which it lies on disk. Every place is a text: the number of a block on PostgreSQL, and the
+    /// place is before it; the primary key of a row as JSON on SQLite, and the place is behind it.
     #[doc(hidden)]
-    const SKIP_LOCKED: &'static str;
+    const TABLE_START: &'static str;
+    /// A query of one text: where the table ends. It may be absent when the table is empty.
+    #[doc(hidden)]
+    const TABLE_END: &'static str;
+    /// A query of one text: a place a bounded way behind `after`, but not behind `until`, and before it the word `due` if
+    /// a row on the way is. Absent when nothing lies between the two.
+    #[doc(hidden)]
+    fn push_look<'b>(
+        out: &mut AstPass<'_, 'b, Self>,
+        after: &'b str,
+        until: &'b str,
+        is_due: &str,
+    ) -> QueryResult<()>;
+    /// The condition that a row lies behind `after`, and not behind `upto`.
+    #[doc(hidden)]
+    fn push_is_between<'b>(
+        out: &mut AstPass<'_, 'b, Self>,
+        after: &'b str,
+        upto: &'b str,
+    ) -> QueryResult<()>;
+    /// The condition that a row is one of those for which `is_so` is true. They are locked by that, but for those that somebody else is
+    /// changing, which are left out.
+    #[doc(hidden)]
+    fn push_is_one_of<'b>(
+        out: &mut AstPass<'_, 'b, Self>,
+        is_so: impl FnOnce(&mut AstPass<'_, 'b, Self>) -> QueryResult<()>,
+    ) -> QueryResult<()>;
 
     /// Writes a table's name.
     #[doc(hidden)]

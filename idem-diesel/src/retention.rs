@@ -4,7 +4,8 @@
 //! still tells a late retry from a new intent. Only from `forget_at` on the row may go, and then the key is new. [`purge`] looks
 //! at these alone, by the database's time, and touches no record without an answer, however old it is.
 //!
-//! It works in batches, each a transaction of its own, and runs beside all calls:
+//! It walks through the whole table once, in the order in which the rows lie on disk, so that no call pays for an index on the
+//! horizons. Where nothing is due the table is only read. It works in batches, each a transaction of its own, and runs beside all calls:
 //!
 //! * It waits for no call. On PostgreSQL rows that a call holds are skipped, and come with the next run.
 //! * A call waits for it at most as long as one batch takes, and only if its key is in the batch (on SQLite: if it writes).
@@ -57,11 +58,11 @@ use crate::dialect::Dialect;
 use crate::driver::{Driver, Opening};
 use crate::error::Error;
 use crate::migrations::explain;
-use crate::store::{Blank, Forget};
+use crate::store::{Batch, Blank, Forget, Look};
 use crate::texts::Sql;
 use crate::transaction::Transaction;
 
-/// How many rows a batch has unless the options say otherwise.
+/// The most rows of a batch unless the options say otherwise.
 ///
 /// ```
 /// use idem_diesel::retention::{DEFAULT_BATCH_ROWS, Purge};
@@ -79,7 +80,7 @@ pub const DEFAULT_BATCH_ROWS: u32 = 1000;
 /// ```
 pub const MAX_BATCH_ROWS: u32 = 10_000;
 
-/// The pause between two batches unless the options say otherwise.
+/// The pause after a full batch unless the options say otherwise.
 ///
 /// ```
 /// use idem_diesel::retention::{DEFAULT_PAUSE, Purge};
@@ -88,7 +89,7 @@ pub const MAX_BATCH_ROWS: u32 = 10_000;
 /// ```
 pub const DEFAULT_PAUSE: Duration = Duration::from_millis(50);
 
-/// The longest pause between two batches.
+/// The longest pause after a full batch.
 ///
 /// ```
 /// use std::time::Duration;
@@ -148,7 +149,7 @@ pub struct Purge {
 }
 
 impl Purge {
-    /// 1000 rows in a batch, 50 ms between batches, 60 s for the whole run.
+    /// At most 1000 rows in a batch, 50 ms after a full one, 60 s for the whole run.
     ///
     /// ```
     /// use idem_diesel::retention::Purge;
@@ -163,7 +164,7 @@ impl Purge {
         }
     }
 
-    /// How many rows a batch has: 1 to [`MAX_BATCH_ROWS`].
+    /// How many rows a batch changes at most: 1 to [`MAX_BATCH_ROWS`].
     ///
     /// ```
     /// use idem_diesel::retention::Purge;
@@ -179,7 +180,8 @@ impl Purge {
         Self { batch_rows, ..self }
     }
 
-    /// How long it rests between two batches, so that others get at the database: up to [`MAX_PAUSE`]. Milliseconds count.
+    /// How long it rests after a full batch, so that others get at the database: up to [`MAX_PAUSE`]. After a batch that changed fewer
+    /// rows it rests in proportion to them: not at all where nothing is due.
     ///
     /// ```
     /// use std::time::Duration;
@@ -193,6 +195,9 @@ impl Purge {
     }
 
     /// How long a whole run may take, up to [`MAX_TIME_LIMIT`]. It is looked at before each batch, so the last one may end later.
+    ///
+    /// Every run begins at the front of the table. So let it be long enough to come to the end: reading takes a part of a second for each
+    /// million rows that are in memory, and each full batch its pause.
     ///
     /// ```
     /// use std::time::Duration;
@@ -208,6 +213,11 @@ impl Purge {
     pub const fn time_limit(self, limit: Duration) -> Self {
         let time_limit = shorter(limit, MAX_TIME_LIMIT);
         Self { time_limit, ..self }
+    }
+
+    /// How long it rests after a batch that changed so many rows.
+    fn pause_after(&self, changed: u32) -> Duration {
+        self.pause * changed.min(self.batch_rows) / self.batch_rows
     }
 }
 
@@ -267,7 +277,7 @@ pub struct Purged {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Ended {
-    /// Nothing that is due was left, but for rows that a call holds.
+    /// It has come to the end of the table as it was at the beginning: nothing that was due then is left, but for rows that a call held.
     Complete,
     /// The time was over; the rest is for the next run.
     TimeLimit,
@@ -284,6 +294,9 @@ pub enum Ended {
 ///
 /// Records without an answer are left alone, whatever their age: a claim that is running, leased or orphaned. Under row-level
 /// security it sees what the connection's role sees.
+///
+/// It goes through the table in the order of its blocks on PostgreSQL, and of its primary key on SQLite; which of the due rows go first is not
+/// promised. PostgreSQL needs version 14 for that: an older one reads the whole table for each of its stretches.
 ///
 /// ```
 /// use diesel::prelude::*;
@@ -322,13 +335,15 @@ pub enum Ended {
 ///
 /// # SQL
 ///
-/// Each batch is one of these in a transaction, the deletions first:
+/// Each batch is this in a transaction, about 512 blocks of the table. The second and third statement follow if the first says so; on
+/// SQLite, where the first is about 5000 rows and without SKIP LOCKED, it stands before the transaction, which then is not even begun.
 ///
 /// ```sql
-/// WITH batch AS (SELECT … WHERE forget_at <= now AND state IN ('completed', 'failed') … LIMIT 1000 FOR UPDATE SKIP LOCKED)
-/// DELETE FROM api_idempotency WHERE … IN (SELECT … FROM batch);
-/// WITH batch AS (SELECT … WHERE expires_at <= now AND … AND codec IS NOT NULL … LIMIT 1000 FOR UPDATE SKIP LOCKED)
-/// UPDATE api_idempotency SET status_code = NULL, response_headers = NULL, response_body = NULL, codec = NULL WHERE …
+/// SELECT EXISTS (SELECT 1 FROM api_idempotency WHERE ctid >= '(0,0)' AND ctid < '(512,0)' AND (forget_at <= now … OR expires_at <= now …));
+/// DELETE FROM api_idempotency WHERE ctid = ANY (ARRAY(SELECT ctid FROM api_idempotency WHERE ctid >= '(0,0)' AND ctid < '(512,0)'
+///     AND forget_at <= now AND state IN ('completed', 'failed') LIMIT 1000 FOR UPDATE SKIP LOCKED)) AND …;
+/// UPDATE api_idempotency SET status_code = NULL, response_headers = NULL, response_body = NULL, codec = NULL WHERE ctid = ANY (ARRAY(…
+///     AND expires_at <= now AND state IN ('completed', 'failed') AND codec IS NOT NULL LIMIT 1000 FOR UPDATE SKIP LOCKED)) AND …
 /// ```
 pub fn purge<'c, C: IdempotentConnection>(
     db: &'c mut C,
@@ -457,14 +472,43 @@ async fn run<C: IdempotentConnection, S: Future>(
     }
 }
 
-/// What a batch does. The deletions come first: a row that goes needs no blanking.
-#[derive(Debug, Clone, Copy)]
-enum Work {
-    Forget,
-    Blank,
+/// How far a run has come, in the order in which the table lies on disk.
+#[derive(Debug)]
+struct Walk {
+    after: String,
+    /// The table's end when the run began, so that a run ends although calls append rows. It is looked up in the first batch.
+    until: Option<String>,
 }
 
-/// The batches of one run, until nothing is left, or its time or another's word ends it.
+impl Walk {
+    fn new<D: Driver>() -> Self {
+        Self {
+            after: D::Dialect::TABLE_START.to_owned(),
+            until: None,
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.until.as_ref() == Some(&self.after)
+    }
+}
+
+/// The stretch of the table that the next batch is about.
+#[derive(Debug)]
+struct Stretch {
+    upto: String,
+    is_due: bool,
+}
+
+/// What a batch did.
+#[derive(Debug)]
+struct Done {
+    upto: String,
+    forgotten: u32,
+    blanked: u32,
+}
+
+/// The batches of one run, until it comes to the table's end, or its time or another's word ends it.
 async fn batches<C: IdempotentConnection, S: Future>(
     db: &mut C,
     options: &Purge,
@@ -472,35 +516,37 @@ async fn batches<C: IdempotentConnection, S: Future>(
     purged: &mut Purged,
 ) -> Result<Ended, Error> {
     let started = Instant::now();
-    for work in [Work::Forget, Work::Blank] {
-        loop {
-            let left = options.time_limit.saturating_sub(started.elapsed());
-            if left.is_zero() {
-                return Ok(Ended::TimeLimit);
-            }
-            let patience = left.min(DEFAULT_WAIT);
-            let Some(rows) = batch(db, work, options.batch_rows, patience).await? else {
-                return Ok(Ended::AnotherRunner);
-            };
-            *match work {
-                Work::Forget => &mut purged.forgotten,
-                Work::Blank => &mut purged.blanked,
-            } += rows;
-            if rows < u64::from(options.batch_rows) {
-                break;
-            }
-            if options.time_limit.saturating_sub(started.elapsed()) <= options.pause {
-                return Ok(Ended::TimeLimit);
-            }
-            if unless(shutdown.as_mut(), rest::<C::Inner>(options.pause))
-                .await
-                .is_none()
-            {
-                return Ok(Ended::Shutdown);
-            }
+    let mut walk = Walk::new::<C::Inner>();
+    loop {
+        let left = options.time_limit.saturating_sub(started.elapsed());
+        if left.is_zero() {
+            return Ok(Ended::TimeLimit);
+        }
+        let patience = left.min(DEFAULT_WAIT);
+        let Some(done) = batch(db, &mut walk, options.batch_rows, patience).await? else {
+            return Ok(Ended::AnotherRunner);
+        };
+        purged.forgotten += u64::from(done.forgotten);
+        purged.blanked += u64::from(done.blanked);
+        let changed = done.forgotten.saturating_add(done.blanked);
+        // Behind a full batch its stretch may have more, and only what was changed is not due any more: so either rows or places get fewer.
+        if changed < options.batch_rows {
+            walk.after = done.upto;
+        }
+        if walk.is_over() {
+            return Ok(Ended::Complete);
+        }
+        let pause = options.pause_after(changed);
+        if options.time_limit.saturating_sub(started.elapsed()) <= pause {
+            return Ok(Ended::TimeLimit);
+        }
+        if unless(shutdown.as_mut(), rest::<C::Inner>(pause))
+            .await
+            .is_none()
+        {
+            return Ok(Ended::Shutdown);
         }
     }
-    Ok(Ended::Complete)
 }
 
 /// A purge that vanishes holds the rows of one batch, and no longer than a call would.
@@ -509,52 +555,134 @@ const OPENING: Opening = Opening {
     ..Opening::PLAIN
 };
 
-/// One batch in a transaction of its own: how many rows it changed, or `None` if another purge is at work.
+/// One batch in a transaction of its own: what it did, or `None` if another purge is at work.
 async fn batch<C: IdempotentConnection>(
     db: &mut C,
-    work: Work,
+    walk: &mut Walk,
     at_most: u32,
     patience: Duration,
-) -> Result<Option<u64>, Error> {
+) -> Result<Option<Done>, Error> {
     let mut transaction = Transaction::new(db, Nested::Refuse)?;
     transaction.set_patience(patience).await?;
-    let opened = transaction.open(&OPENING, None).await;
+    let opened = open(&mut transaction, walk).await;
     transaction.restore_patience().await?;
-    let changed = match opened {
-        Ok(()) => change(transaction.inner(), work, at_most).await,
-        Err(error) => return none_if_busy(error.into()),
-    };
-    let changed = match changed {
-        Ok(Some(rows)) => rows,
-        Ok(None) => {
-            transaction.rollback().await;
-            return Ok(None);
+    let done = match opened {
+        Ok(Some(stretch)) if stretch.is_due => {
+            change(transaction.inner(), walk, stretch, at_most).await
         }
+        other => {
+            transaction.rollback().await;
+            return match other {
+                Ok(stretch) => Ok(stretch.map(Stretch::pass)),
+                Err(error) => none_if_busy(error.into()),
+            };
+        }
+    };
+    let done = match done {
+        Ok(done) => transaction.commit(patience).await.map(|()| done),
         Err(error) => {
             transaction.rollback().await;
-            return none_if_busy(error.into());
+            Err(error)
         }
     };
-    match transaction.commit(patience).await {
-        Ok(()) => Ok(Some(u64::try_from(changed).unwrap_or(u64::MAX))),
-        Err(error) => none_if_busy(error.into()),
+    done.map_or_else(|error| none_if_busy(error.into()), |done| Ok(Some(done)))
+}
+
+impl Stretch {
+    /// Nothing was due.
+    fn pass(self) -> Done {
+        Done {
+            upto: self.upto,
+            forgotten: 0,
+            blanked: 0,
+        }
     }
 }
 
-/// The statements of one batch.
-async fn change<D: Driver>(db: &mut D, work: Work, at_most: u32) -> QueryResult<Option<usize>> {
-    if db.texts(Sql(D::Dialect::TAKE_PURGE_LOCK)).await?.is_empty() {
+/// Looks ahead, and opens the transaction: before the look, where a transaction can read first and write later, and else only if something
+/// is due. `None` if another purge is at work.
+async fn open<C: IdempotentConnection>(
+    transaction: &mut Transaction<'_, C>,
+    walk: &mut Walk,
+) -> QueryResult<Option<Stretch>> {
+    let looks_first = <C::Inner as Driver>::Dialect::READS_BEFORE_BEGIN;
+    let mut ahead = None;
+    if looks_first {
+        let stretch = look(transaction.inner(), walk).await?;
+        if !stretch.is_due {
+            return Ok(Some(stretch));
+        }
+        ahead = Some(stretch);
+    }
+    transaction.open(&OPENING, None).await?;
+    let db = transaction.inner();
+    let take_lock = Sql(<C::Inner as Driver>::Dialect::TAKE_PURGE_LOCK);
+    if db.texts(take_lock).await?.is_empty() {
         return Ok(None);
     }
-    let changed = match work {
-        Work::Forget => db.execute(Forget { at_most }).await,
-        Work::Blank => db.execute(Blank { at_most }).await,
+    match ahead {
+        Some(stretch) => Ok(Some(stretch)),
+        None => look(db, walk).await.map(Some),
+    }
+}
+
+/// Looks at the stretch that comes next. What is due on it is decided again by the statements that change it.
+async fn look<D: Driver>(db: &mut D, walk: &mut Walk) -> QueryResult<Stretch> {
+    let until = if let Some(until) = &walk.until {
+        until.clone()
+    } else {
+        let end = db.texts(Sql(D::Dialect::TABLE_END)).await?.pop().flatten();
+        let end = end.unwrap_or_else(|| walk.after.clone());
+        walk.until.insert(end).clone()
     };
-    changed.map(Some)
+    let ahead = Look {
+        after: walk.after.clone(),
+        until: until.clone(),
+    };
+    let found = db.texts(ahead).await?.pop().flatten().unwrap_or(until);
+    Ok(match found.strip_prefix("due ") {
+        Some(upto) => Stretch {
+            upto: upto.to_owned(),
+            is_due: true,
+        },
+        None => Stretch {
+            upto: found,
+            is_due: false,
+        },
+    })
+}
+
+/// The statements that change rows. The deletions come first: a row that goes needs no blanking.
+async fn change<D: Driver>(
+    db: &mut D,
+    walk: &Walk,
+    stretch: Stretch,
+    at_most: u32,
+) -> QueryResult<Done> {
+    let rows = |at_most: u32| Batch {
+        after: walk.after.clone(),
+        upto: stretch.upto.clone(),
+        at_most: at_most.into(),
+    };
+    let forgotten = count(db.execute(Forget(rows(at_most))).await?);
+    let left = at_most.saturating_sub(forgotten);
+    let blanked = match left {
+        0 => 0,
+        left => count(db.execute(Blank(rows(left))).await?),
+    };
+    Ok(Done {
+        upto: stretch.upto,
+        forgotten,
+        blanked,
+    })
+}
+
+fn count(rows: usize) -> u32 {
+    u32::try_from(rows).unwrap_or(u32::MAX)
 }
 
 /// On SQLite the write lock is what keeps two purges apart.
-fn none_if_busy(error: Error) -> Result<Option<u64>, Error> {
+fn none_if_busy<T>(error: Error) -> Result<Option<T>, Error> {
     match error.kind() {
         ErrorKind::Busy { .. } => Ok(None),
         _ => Err(error),

@@ -136,6 +136,26 @@ async fn let_deletions_go<B: Backend>(holder: &mut B::Conn) {
     B::rollback(holder).await.unwrap();
 }
 
+/// Ended records `k1`, `k2` and so on, whose number is also their `attempt`; nothing is due. Each takes `bytes` at least.
+fn fill(place: &Place, rows: u32, bytes: usize) {
+    let filler = "x".repeat(bytes);
+    place.run(&format!(
+        "INSERT INTO api_idempotency (tenant_id, operation, idempotency_key, request_hash, state, attempt, response_headers, codec, expires_at, forget_at)
+         WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {rows})
+         SELECT 'acme/alice', 'tests.perform', 'k' || i, '00', 'completed', i, '{filler}', 'json', '2999-01-01 00:00:00.000', '2999-01-01 00:00:00.000' FROM n"
+    ));
+}
+
+/// More than two stretches of the table on every backend.
+const MANY: u32 = 12_000;
+const MANY_BYTES: usize = 900;
+
+fn set_old(place: &Place, horizon: &str, which: &str) {
+    place.run(&format!(
+        "UPDATE api_idempotency SET {horizon} = '2020-01-01 00:00:00.000' WHERE {which}"
+    ));
+}
+
 const OLD_PENDING_ROWS: &str = "
     INSERT INTO api_idempotency (tenant_id, operation, idempotency_key, request_hash, state, created_at, expires_at, forget_at, owner, lease_expires_at)
     VALUES ('acme/alice', 'tests.perform', 'orphan', '00', 'pending', '2020-01-01 00:00:00.000', '2020-01-03 00:00:00.000', '2020-01-05 00:00:00.000', NULL, NULL),
@@ -282,6 +302,81 @@ on_every_backend! {
         assert_eq!(purged.ended, Ended::TimeLimit);
         assert!((1..=20).contains(&purged.forgotten), "{purged:?}");
         assert_eq!(place.records(), 32 - i64::try_from(purged.forgotten).unwrap());
+    }
+
+    async fn a_purge_comes_through_the_whole_table<B: Backend>() {
+        let place = B::place();
+        let mut conn = impatient::<B>(&place).await;
+        fill(&place, MANY, MANY_BYTES);
+        set_old(&place, "forget_at", "attempt % 11 = 0");
+        set_old(&place, "expires_at", "attempt % 7 = 0 OR attempt % 11 = 0");
+        place.run("UPDATE api_idempotency SET state = 'pending', codec = NULL WHERE attempt % 13 = 0");
+        let count = |is_so: fn(u32) -> bool| (1..=MANY).filter(|number| is_so(*number)).count() as u64;
+        let go = count(|number| number % 11 == 0 && number % 13 != 0);
+        let expire = count(|number| number % 7 == 0 && number % 11 != 0 && number % 13 != 0);
+
+        let options = Purge::new().batch_rows(100).pause(Duration::ZERO);
+        let purged = in_time(B::purge(&mut conn, &options)).await.unwrap();
+        assert_eq!(counts(purged), (expire, go, Ended::Complete));
+        let left = i64::from(MANY) - i64::try_from(go).unwrap();
+        assert_eq!((place.records(), place.number(PENDING)), (left, i64::from(MANY / 13)));
+        let old = "SELECT count(*) FROM api_idempotency WHERE codec IS NOT NULL AND expires_at < '2021-01-01'";
+        assert_eq!(place.number(old), 0);
+        let purged = in_time(B::purge(&mut conn, &options)).await.unwrap();
+        assert_eq!(counts(purged), (0, 0, Ended::Complete));
+    }
+
+    async fn where_nothing_is_due_a_purge_neither_rests_nor_writes<B: Backend>() {
+        let place = B::place();
+        let (mut conn, mut writer) = (B::connect(&place).await, B::connect(&place).await);
+        fill(&place, MANY, MANY_BYTES);
+        let slow = Purge::new().pause(Duration::from_secs(50));
+        B::sql(&mut writer, if B::is_postgres() { "BEGIN" } else { "BEGIN IMMEDIATE" }).await.unwrap();
+        B::sql(&mut writer, "UPDATE api_idempotency SET owner = 'somebody'").await.unwrap();
+        let purged = in_time(B::purge(&mut conn, &slow)).await.unwrap();
+        assert_eq!(counts(purged), (0, 0, Ended::Complete));
+        B::sql(&mut writer, "ROLLBACK").await.unwrap();
+        // After one row of a thousand it rests a thousandth of the time.
+        set_old(&place, "forget_at", &format!("attempt IN (1, {}, {MANY})", MANY / 2));
+        let purged = in_time(B::purge(&mut conn, &slow)).await.unwrap();
+        assert_eq!(counts(purged), (0, 3, Ended::Complete));
+    }
+
+    async fn a_purge_ends_although_rows_come_in_as_fast_as_it_deletes<B: Backend>() {
+        let place = B::place();
+        let mut conn = B::connect(&place).await;
+        // A block for each row, so that what comes in lies behind the end.
+        let copy = |key: &str| format!(
+            "INSERT INTO api_idempotency (tenant_id, operation, idempotency_key, request_hash, state, response_headers, expires_at, forget_at)
+             VALUES (OLD.tenant_id, OLD.operation, {key}, OLD.request_hash, OLD.state, OLD.response_headers, OLD.expires_at, OLD.forget_at)"
+        );
+        if B::is_postgres() {
+            place.run("ALTER TABLE api_idempotency ALTER response_headers SET STORAGE PLAIN");
+            place.run(&format!(
+                "CREATE FUNCTION copy() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN {}; RETURN NULL; END $$;
+                 CREATE TRIGGER copy AFTER DELETE ON api_idempotency FOR EACH ROW EXECUTE FUNCTION copy();",
+                copy("'z' || gen_random_uuid()")
+            ));
+        } else {
+            let copy = copy("'z' || hex(randomblob(16))");
+            place.run(&format!("CREATE TRIGGER copy AFTER DELETE ON api_idempotency BEGIN {copy}; END"));
+        }
+        fill(&place, 3, 5000);
+        // On PostgreSQL that writes them again, into three more blocks.
+        set_old(&place, "forget_at", "1 = 1");
+        let options = Purge::new().batch_rows(1).pause(Duration::from_millis(1)).time_limit(Duration::from_secs(5));
+        let purged = in_time(B::purge(&mut conn, &options)).await.unwrap();
+        assert_eq!(counts(purged), (0, 3, Ended::Complete));
+        assert_eq!(place.number("SELECT count(*) FROM api_idempotency WHERE idempotency_key LIKE 'z%'"), 3);
+    }
+
+    async fn a_call_writes_to_no_index_but_its_key<B: Backend>() {
+        let indexes = if B::is_postgres() {
+            "SELECT count(*) FROM pg_indexes WHERE tablename = 'api_idempotency'"
+        } else {
+            "SELECT count(*) FROM pragma_index_list('api_idempotency')"
+        };
+        assert_eq!(B::place().number(indexes), 1);
     }
 
     async fn a_second_runner_is_told_so<B: Backend>() {
@@ -519,6 +614,44 @@ fn the_sessions_own_busy_timeout_is_back_sqlite_async() {
     the_sessions_own_busy_timeout_is_back_after_a_purge::<SqliteAsync>();
 }
 
+/// The rows of two parts may lie at the same place, each in its own.
+fn a_partitioned_table_is_purged_as_well<B: Backend>() {
+    run(async {
+        let place = B::place();
+        let mut conn = B::connect(&place).await;
+        place.run(
+            "CREATE TABLE parts (LIKE api_idempotency INCLUDING ALL) PARTITION BY HASH (idempotency_key);
+             CREATE TABLE one PARTITION OF parts FOR VALUES WITH (MODULUS 2, REMAINDER 0);
+             CREATE TABLE other PARTITION OF parts FOR VALUES WITH (MODULUS 2, REMAINDER 1);
+             DROP VIEW api_idempotency_readable; DROP TABLE api_idempotency;
+             ALTER TABLE parts RENAME TO api_idempotency",
+        );
+        fill(&place, 400, MANY_BYTES);
+        place.run("UPDATE one SET forget_at = '2020-01-01' WHERE attempt % 2 = 0");
+        place.run("UPDATE one SET expires_at = '2020-01-01' WHERE attempt % 2 = 1");
+        place.run("VACUUM FULL one");
+        let in_one = |what| place.number(&format!("SELECT count(*) FROM one WHERE {what}"));
+        let (go, expire) = (in_one("attempt % 2 = 0"), in_one("attempt % 2 = 1"));
+        assert!(go > 20 && expire > 20);
+        let options = Purge::new().batch_rows(3).pause(Duration::ZERO);
+        let purged = in_time(B::purge(&mut conn, &options)).await.unwrap();
+        let expected = (expire.unsigned_abs(), go.unsigned_abs(), Ended::Complete);
+        assert_eq!(counts(purged), expected);
+        assert_eq!(place.records(), 400 - go);
+        assert_eq!(place.number(TOMBSTONES), expire);
+    });
+}
+
+#[test]
+fn a_partitioned_table_is_purged_as_well_pg_sync() {
+    a_partitioned_table_is_purged_as_well::<PgSync>();
+}
+
+#[test]
+fn a_partitioned_table_is_purged_as_well_pg_async() {
+    a_partitioned_table_is_purged_as_well::<PgAsync>();
+}
+
 /// A claim of a key that a purge is deleting waits for nothing: the row is there until the batch is committed, and then the key is new.
 fn a_claim_does_not_wait_for_a_purge<B: Backend>() {
     run(async {
@@ -531,7 +664,7 @@ fn a_claim_does_not_wait_for_a_purge<B: Backend>() {
         let slow = Purge::new().batch_rows(2).pause(Duration::from_secs(3));
         let purging = tokio::spawn(async move { B::purge(&mut conn, &slow).await });
         wait_until_somebody_waits(&place);
-        // The oldest goes first.
+        // Rows that one connection wrote one after the other lie in that order.
         let mut claiming = B::connect(&place).await;
         for key in ["k0", "k3"] {
             let late = in_time(perform::<B>(&mut claiming, key)).await;

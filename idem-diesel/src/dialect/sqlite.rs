@@ -8,6 +8,21 @@ use diesel::sqlite::Sqlite;
 use super::{Dialect, Script, TableName};
 use crate::store::KeyLocks;
 
+/// How far a purge looks at once, so that a statement is short also where nothing is due.
+const STRETCH_ROWS: u32 = 5000;
+
+/// The primary key in a JSON array.
+fn push_key<'b>(out: &mut AstPass<'_, 'b, Sqlite>, key: &'b str) -> QueryResult<()> {
+    for (before, position) in [("(", 0), (", ", 1), (", ", 2)] {
+        out.push_sql(before);
+        out.push_sql("json_extract(");
+        out.push_bind_param::<Text, str>(key)?;
+        out.push_sql(&format!(", '$[{position}]')"));
+    }
+    out.push_sql(")");
+    Ok(())
+}
+
 impl Dialect for Sqlite {
     const READS_BEFORE_BEGIN: bool = true;
     const ALWAYS_SAVEPOINT: bool = true;
@@ -63,7 +78,56 @@ impl Dialect for Sqlite {
     const NOW: &'static str = "strftime('%Y-%m-%d %H:%M:%f', 'now')";
     /// BEGIN IMMEDIATE holds the one write lock already, and with it every row.
     const TAKE_PURGE_LOCK: &'static str = "SELECT 'taken'";
-    const SKIP_LOCKED: &'static str = "";
+    const TABLE_START: &'static str = r#"["","",""]"#;
+    const TABLE_END: &'static str = "\
+        SELECT json_array(tenant_id, operation, idempotency_key) FROM api_idempotency \
+         ORDER BY tenant_id DESC, operation DESC, idempotency_key DESC LIMIT 1";
+
+    fn push_look<'b>(
+        out: &mut AstPass<'_, 'b, Self>,
+        after: &'b str,
+        until: &'b str,
+        is_due: &str,
+    ) -> QueryResult<()> {
+        out.push_sql(&format!(
+            "WITH ahead AS MATERIALIZED (SELECT tenant_id, operation, idempotency_key, {is_due} AS is_due \
+             FROM api_idempotency WHERE "
+        ));
+        Self::push_is_between(out, after, until)?;
+        out.push_sql(&format!(
+            " ORDER BY tenant_id, operation, idempotency_key LIMIT {STRETCH_ROWS}) \
+             SELECT CASE WHEN (SELECT max(is_due) FROM ahead) THEN 'due ' ELSE '' END \
+                    || json_array(tenant_id, operation, idempotency_key) \
+               FROM ahead ORDER BY tenant_id DESC, operation DESC, idempotency_key DESC LIMIT 1"
+        ));
+        Ok(())
+    }
+
+    /// The table is kept in the order of its primary key.
+    fn push_is_between<'b>(
+        out: &mut AstPass<'_, 'b, Self>,
+        after: &'b str,
+        upto: &'b str,
+    ) -> QueryResult<()> {
+        out.push_sql("(tenant_id, operation, idempotency_key) > ");
+        push_key(out, after)?;
+        out.push_sql(" AND (tenant_id, operation, idempotency_key) <= ");
+        push_key(out, upto)
+    }
+
+    /// The one write lock is held, and with it every row.
+    fn push_is_one_of<'b>(
+        out: &mut AstPass<'_, 'b, Self>,
+        is_so: impl FnOnce(&mut AstPass<'_, 'b, Self>) -> QueryResult<()>,
+    ) -> QueryResult<()> {
+        out.push_sql(
+            "(tenant_id, operation, idempotency_key) IN \
+             (SELECT tenant_id, operation, idempotency_key FROM api_idempotency WHERE ",
+        );
+        is_so(out)?;
+        out.push_sql(")");
+        Ok(())
+    }
 
     fn push_table<T: TableName>(out: AstPass<'_, '_, Self>, table: &'static T) -> QueryResult<()> {
         QueryFragment::<Self>::walk_ast(table, out)

@@ -39,6 +39,7 @@ pub(super) fn wait_apart_text(call: &Call, wait: Wait) -> String {
 }
 
 /// Leaves a transaction open in which a statement failed.
+#[cfg(feature = "async-postgres")]
 pub(super) const ABORT: &str = "BEGIN; SELECT CAST('' AS integer)";
 
 /// Bounds the waits for locks until a takeover puts the session's own bound back.

@@ -1,35 +1,56 @@
-//! What both statements of a purge work on: rows that are due and that nobody is changing.
+//! What both statements of a purge work on: rows of one stretch that are due and that nobody is changing.
 
+use diesel::QueryResult;
 use diesel::query_builder::AstPass;
 
 use crate::dialect::Dialect;
 
-/// Writes `WITH batch AS (…)`: the keys of at most `at_most` ended rows for which `is_due`, up to now, in the order of the column
-/// `horizon`.
-///
-/// On PostgreSQL their rows are locked, and rows that somebody else holds are left out: nothing is waited for here, and the
-/// statement after it waits for nothing either. Time is read once, so that the index serves; the number stands in the text, so
-/// that the planner knows it.
-pub(super) fn push_batch<DB: Dialect>(
-    out: &mut AstPass<'_, '_, DB>,
-    horizon: &str,
-    is_due: &str,
-    at_most: u32,
-) {
-    let (now, locked) = (DB::NOW, DB::SKIP_LOCKED);
-    out.push_sql(&format!(
-        "WITH batch AS (SELECT tenant_id, operation, idempotency_key FROM api_idempotency \
-         WHERE {horizon} <= (SELECT {now}) AND state IN ('completed', 'failed'){is_due} \
-         ORDER BY {horizon} LIMIT {at_most}{locked}) "
-    ));
+/// The rows that a purge may change at once: at most so many of one stretch of the table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Batch {
+    /// The place behind which the stretch begins.
+    pub after: String,
+    /// The place where it ends.
+    pub upto: String,
+    /// The most rows.
+    pub at_most: i64,
 }
 
-/// Writes the condition that a row is in the batch.
-pub(super) fn push_is_in_batch<DB: Dialect>(out: &mut AstPass<'_, '_, DB>) {
-    out.push_sql(
-        " WHERE (tenant_id, operation, idempotency_key) IN \
-         (SELECT tenant_id, operation, idempotency_key FROM batch)",
-    );
+/// The condition that a row may go.
+pub(super) fn may_go<DB: Dialect>() -> String {
+    is_behind::<DB>("forget_at")
+}
+
+/// The condition that a row has an answer that has expired. Every stored answer has a codec.
+pub(super) fn has_expired<DB: Dialect>() -> String {
+    format!("{} AND codec IS NOT NULL", is_behind::<DB>("expires_at"))
+}
+
+/// A row without an answer is never due. Time is read once for all rows.
+fn is_behind<DB: Dialect>(horizon: &str) -> String {
+    let now = DB::NOW;
+    format!("{horizon} <= (SELECT {now}) AND state IN ('completed', 'failed')")
+}
+
+impl Batch {
+    /// Writes the condition that a row is one of the batch.
+    ///
+    /// On PostgreSQL its rows are locked, and rows that somebody else holds are left out: nothing is waited for here, and the
+    /// statement around it waits for nothing either. What is due is asked twice, because in a partitioned table rows of several
+    /// parts may lie at the same place, each in its own.
+    pub(super) fn push_is_row<'b, DB: Dialect>(
+        &'b self,
+        out: &mut AstPass<'_, 'b, DB>,
+        is_due: &str,
+    ) -> QueryResult<()> {
+        DB::push_is_one_of(out, |out| {
+            DB::push_is_between(out, &self.after, &self.upto)?;
+            out.push_sql(&format!(" AND {is_due} LIMIT "));
+            DB::push_integer(out, &self.at_most)
+        })?;
+        out.push_sql(&format!(" AND {is_due}"));
+        Ok(())
+    }
 }
 
 #[cfg(test)]
@@ -39,26 +60,31 @@ mod tests {
     use diesel::query_builder::QueryFragment;
     use diesel::sqlite::Sqlite;
 
+    use super::Batch;
     use crate::store::{Blank, Forget};
 
     #[track_caller]
-    fn check(purge: &impl QueryFragment<Sqlite>, expected_end_of_batch: &str) {
+    fn check(purge: &impl QueryFragment<Sqlite>, verb: &str, is_due: &str) {
         let sql = debug_query::<Sqlite, _>(purge).to_string();
-        assert!(sql.starts_with("WITH batch AS (SELECT "), "{sql}");
-        assert!(sql.contains(expected_end_of_batch), "{sql}");
-        let is_in_batch = " IN (SELECT tenant_id, operation, idempotency_key FROM batch)";
+        assert!(sql.starts_with(verb), "{sql}");
+        let is_in_batch = " IN (SELECT tenant_id, operation, idempotency_key FROM api_idempotency WHERE (tenant_id, operation, idempotency_key) > (";
         assert!(sql.contains(is_in_batch), "{sql}");
+        assert!(sql.contains(&format!("{is_due} LIMIT ?)")), "{sql}");
     }
 
     #[test]
     fn a_purge_changes_only_the_rows_of_its_batch() {
+        let batch = Batch {
+            after: r#"["","",""]"#.to_owned(),
+            upto: r#"["a","b","c"]"#.to_owned(),
+            at_most: 7,
+        };
+        let has_ended = " AND state IN ('completed', 'failed')";
         check(
-            &Blank { at_most: 7 },
-            " AND codec IS NOT NULL ORDER BY expires_at LIMIT 7) UPDATE ",
+            &Blank(batch.clone()),
+            "UPDATE api_idempotency SET ",
+            &format!("{has_ended} AND codec IS NOT NULL"),
         );
-        check(
-            &Forget { at_most: 7 },
-            " ORDER BY forget_at LIMIT 7) DELETE ",
-        );
+        check(&Forget(batch), "DELETE FROM api_idempotency ", has_ended);
     }
 }

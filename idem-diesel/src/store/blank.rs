@@ -1,43 +1,30 @@
 //! The blanking: answers that have expired go, and their rows stay as tombstones.
 
 use diesel::QueryResult;
-use diesel::query_builder::{AstPass, QueryFragment, QueryId};
+use diesel::query_builder::{AstPass, QueryFragment};
 
-use super::batch::{push_batch, push_is_in_batch};
+use super::batch::{Batch, has_expired};
+use super::static_statement;
 use crate::dialect::Dialect;
 
-/// Blanks the answers of one batch of ended rows at or after `expires_at`. State, request hash and times stay.
+/// Blanks the answers of ended rows at or after `expires_at`, as many as the batch may have. State, request hash and times stay.
 ///
 /// # SQL
 ///
 /// ```sql
-/// WITH batch AS (SELECT … WHERE expires_at <= now AND state IN ('completed', 'failed') AND codec IS NOT NULL … FOR UPDATE SKIP LOCKED)
-/// UPDATE api_idempotency SET response_body = NULL, … WHERE … IN (SELECT … FROM batch)
+/// UPDATE api_idempotency SET response_body = NULL, … WHERE ctid = ANY (ARRAY(SELECT ctid FROM api_idempotency
+///     WHERE ctid >= '(0,0)' AND ctid < '(512,0)' AND expires_at <= now AND … AND codec IS NOT NULL LIMIT 1000 FOR UPDATE SKIP LOCKED)) AND …
 /// ```
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Blank {
-    /// The most rows.
-    pub at_most: u32,
-}
+#[derive(Debug, Clone)]
+pub(crate) struct Blank(pub Batch);
 
-impl QueryId for Blank {
-    type QueryId = ();
-    const HAS_STATIC_QUERY_ID: bool = false;
-}
+static_statement!(Blank);
 
 impl<DB: Dialect> QueryFragment<DB> for Blank {
     fn walk_ast<'b>(&'b self, mut out: AstPass<'_, 'b, DB>) -> QueryResult<()> {
-        // Every stored answer has a codec.
-        push_batch(
-            &mut out,
-            "expires_at",
-            " AND codec IS NOT NULL",
-            self.at_most,
-        );
         out.push_sql(
-            "UPDATE api_idempotency SET status_code = NULL, response_headers = NULL, response_body = NULL, codec = NULL",
+            "UPDATE api_idempotency SET status_code = NULL, response_headers = NULL, response_body = NULL, codec = NULL WHERE ",
         );
-        push_is_in_batch(&mut out);
-        Ok(())
+        self.0.push_is_row(&mut out, &has_expired::<DB>())
     }
 }

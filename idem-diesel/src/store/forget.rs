@@ -1,35 +1,28 @@
 //! The forgetting: rows that may go are deleted.
 
 use diesel::QueryResult;
-use diesel::query_builder::{AstPass, QueryFragment, QueryId};
+use diesel::query_builder::{AstPass, QueryFragment};
 
-use super::batch::{push_batch, push_is_in_batch};
+use super::batch::{Batch, may_go};
+use super::static_statement;
 use crate::dialect::Dialect;
 
-/// Deletes one batch of ended rows at or after `forget_at`.
+/// Deletes ended rows at or after `forget_at`, as many as the batch may have.
 ///
 /// # SQL
 ///
 /// ```sql
-/// WITH batch AS (SELECT … WHERE forget_at <= now AND state IN ('completed', 'failed') … FOR UPDATE SKIP LOCKED)
-/// DELETE FROM api_idempotency WHERE … IN (SELECT … FROM batch)
+/// DELETE FROM api_idempotency WHERE ctid = ANY (ARRAY(SELECT ctid FROM api_idempotency
+///     WHERE ctid >= '(0,0)' AND ctid < '(512,0)' AND forget_at <= now AND … LIMIT 1000 FOR UPDATE SKIP LOCKED)) AND …
 /// ```
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Forget {
-    /// The most rows.
-    pub at_most: u32,
-}
+#[derive(Debug, Clone)]
+pub(crate) struct Forget(pub Batch);
 
-impl QueryId for Forget {
-    type QueryId = ();
-    const HAS_STATIC_QUERY_ID: bool = false;
-}
+static_statement!(Forget);
 
 impl<DB: Dialect> QueryFragment<DB> for Forget {
     fn walk_ast<'b>(&'b self, mut out: AstPass<'_, 'b, DB>) -> QueryResult<()> {
-        push_batch(&mut out, "forget_at", "", self.at_most);
-        out.push_sql("DELETE FROM api_idempotency");
-        push_is_in_batch(&mut out);
-        Ok(())
+        out.push_sql("DELETE FROM api_idempotency WHERE ");
+        self.0.push_is_row(&mut out, &may_go::<DB>())
     }
 }

@@ -27,11 +27,6 @@ CREATE TABLE api_idempotency (
     PRIMARY KEY (tenant_id, operation, idempotency_key)
 ) WITHOUT ROWID;
 
--- What a purge looks for. A pending row is in neither, so that a claim pays for none of them; whether these two are the
--- cheapest choice is measured later.
-CREATE INDEX api_idempotency_answers ON api_idempotency (expires_at) WHERE codec IS NOT NULL;
-CREATE INDEX api_idempotency_ended ON api_idempotency (forget_at) WHERE state IN ('completed', 'failed');
-
 -- What a person reads in sqlite3: the body as text.
 CREATE VIEW api_idempotency_readable AS
 SELECT tenant_id, operation, idempotency_key, state, attempt, created_at, completed_at, expires_at, forget_at,

@@ -1,0 +1,37 @@
+//! The look ahead: how far the next batch of a purge goes.
+
+use diesel::QueryResult;
+use diesel::query_builder::{AstPass, Query, QueryFragment};
+use diesel::sql_types::{Nullable, Text};
+
+use super::batch::{has_expired, may_go};
+use super::static_statement;
+use crate::dialect::Dialect;
+
+/// Finds where the next stretch of the table ends, and whether a row on it is due: one text, `due ` if so and then the place, or none behind the end.
+///
+/// # SQL
+///
+/// ```sql
+/// SELECT CASE WHEN EXISTS (SELECT 1 FROM api_idempotency WHERE ctid >= '(0,0)' AND ctid < '(512,0)' AND …) THEN 'due ' ELSE '' END || 512
+/// ```
+#[derive(Debug, Clone)]
+pub(crate) struct Look {
+    /// The place behind which it begins.
+    pub after: String,
+    /// The place behind which nothing is looked at.
+    pub until: String,
+}
+
+static_statement!(Look);
+
+impl Query for Look {
+    type SqlType = Nullable<Text>;
+}
+
+impl<DB: Dialect> QueryFragment<DB> for Look {
+    fn walk_ast<'b>(&'b self, mut out: AstPass<'_, 'b, DB>) -> QueryResult<()> {
+        let is_due = format!("({} OR {})", may_go::<DB>(), has_expired::<DB>());
+        DB::push_look(&mut out, &self.after, &self.until, &is_due)
+    }
+}
