@@ -26,7 +26,7 @@ const SETTINGS: [&str; 8] = [
     "autovacuum",
 ];
 
-/// What `stored_keys` needs for each key, all in memory: its row, the entries of three indexes, and room.
+/// What `stored_keys` needs for each key, all in memory: its row, the entry of its index, and room.
 const BUFFER_BYTES_PER_KEY: u64 = 640;
 
 const LEAST_BUFFERS_MIB: u64 = 256;

@@ -10,6 +10,7 @@ mod answers;
 mod backend;
 mod calls;
 mod cancelling;
+mod costs;
 mod drops;
 mod faults;
 mod histories;

@@ -4,7 +4,8 @@
 //! worse: bytes that were lost are never made up for, so a connection that lost some cannot be used again, and
 //! [`Proxy::resume`] is for new ones.
 //!
-//! The proxy also counts round trips, which is how often a client waits for the network, whatever the machine's speed is.
+//! The proxy also counts round trips, which is how often a client waits for the network, whatever the machine's speed is, and it
+//! repeats what was said to whoever knows the protocol.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -126,6 +127,30 @@ impl Proxy {
         let links = self.network.state().links.clone();
         links.iter().map(|link| link.flow().round_trips).collect()
     }
+
+    /// What the two sides of each connection have said since the last time, in the order in which it was passed on. A connection is
+    /// listened to from the first time on.
+    ///
+    /// ```
+    /// use diesel::{Connection, PgConnection, connection::SimpleConnection};
+    /// use support::proxy::{Proxy, Side};
+    ///
+    /// let database = support::postgres::fresh_database();
+    /// let proxy = Proxy::in_front_of(database.url());
+    /// let mut conn = PgConnection::establish(proxy.url()).unwrap();
+    /// assert_eq!(proxy.overhear(), [[]]);
+    ///
+    /// conn.batch_execute("SELECT 1").unwrap();
+    /// let said = proxy.overhear();
+    /// assert_eq!(said[0][0], (Side::Client, b"Q\0\0\0\x0dSELECT 1\0".to_vec()));
+    /// assert_eq!(said[0][1].0, Side::Server);
+    /// assert_eq!(proxy.overhear(), [[]]);
+    /// ```
+    pub fn overhear(&self) -> Vec<Vec<(Side, Vec<u8>)>> {
+        let links = self.network.state().links.clone();
+        let said = |link: &Arc<Link>| std::mem::take(link.flow().said.get_or_insert_default());
+        links.iter().map(said).collect()
+    }
 }
 
 impl Drop for Proxy {
@@ -160,9 +185,12 @@ impl Fate {
     }
 }
 
+/// One end of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Side {
+pub enum Side {
+    /// Who connected to the proxy.
     Client,
+    /// Whom the proxy connected to.
     Server,
 }
 
@@ -219,6 +247,8 @@ struct Flow {
     /// Who was heard last by the other side.
     last: Option<Side>,
     round_trips: u64,
+    /// What somebody wants to hear, and has not heard yet.
+    said: Option<Vec<(Side, Vec<u8>)>>,
 }
 
 impl Link {
@@ -316,6 +346,9 @@ fn carry(from: Side, sockets: &Sockets, link: &Link, network: &Network) {
                 flow.round_trips += 1;
             }
             flow.last = Some(from);
+            if let Some(heard) = &mut flow.said {
+                heard.push((from, said.to_vec()));
+            }
             // Under the lock, so that nothing is on its way when `silence` returns. A side that is gone hears nothing, and its
             // own thread finds out.
             let _ = sockets.to(from).write_all(said);

@@ -9,7 +9,6 @@ use diesel_async::{AsyncConnection, AsyncPgConnection, RunQueryDsl};
 use idem_diesel::{Error, Intent, Outcome, Policy, idempotent};
 use sha2::{Digest, Sha256};
 
-use super::READ_FIRST;
 use crate::shop::database::Effects;
 use crate::shop::{
     PLACE_ORDER, PlaceOrder, Placed, Work, accounts, api_idempotency, article_idempotency, orders,
@@ -116,13 +115,11 @@ async fn place_once(
     Ok(place(db, cmd).await?.into())
 }
 
-const READ_FIRST_OR_DEFAULT: Policy = match READ_FIRST {
-    Some(policy) => policy,
-    None => Policy::new(),
-};
+/// Looks for a record before it opens a transaction.
+const READ_FIRST: Policy = Policy::new().read_first();
 
 /// The same operation, so that it replays what the other has stored.
-#[idempotent(scope = "orders.place", ttl = "48h", policy = READ_FIRST_OR_DEFAULT)]
+#[idempotent(scope = "orders.place", ttl = "48h", policy = READ_FIRST)]
 async fn place_once_read_first(
     db: &mut AsyncPgConnection,
     intent: &Intent,

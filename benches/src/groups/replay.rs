@@ -6,7 +6,6 @@ use anyhow::Result;
 use support::postgres::Server;
 
 use super::{connections, rate, ratio};
-use crate::calls::READ_FIRST;
 use crate::calls::asynchronous::Call;
 use crate::calls::clients::Clients;
 use crate::effort::Effort;
@@ -25,15 +24,8 @@ pub(crate) fn measure(servers: &mut Servers, effort: Effort) -> Result<Vec<Measu
     let mut measurements = Vec::new();
     for (clients, keys) in [(1, KEYS_ALONE), (CLIENTS, KEYS_OF_EACH)] {
         let keys = effort.calls(keys);
-        measurements.push(replay(server, effort, clients, keys, Call::Replay)?);
-        if READ_FIRST.is_some() {
-            measurements.push(replay(
-                server,
-                effort,
-                clients,
-                keys,
-                Call::ReplayReadFirst,
-            )?);
+        for call in [Call::Replay, Call::ReplayReadFirst] {
+            measurements.push(replay(server, effort, clients, keys, call)?);
         }
     }
     Ok(measurements)
