@@ -91,10 +91,10 @@ pub enum ErrorKind {
     Orphaned,
     /// The call was abandoned by its owner and waits for a person's decision.
     Parked,
-    /// The row of the key exists but cannot be seen: row-level security or privileges hide it. Nothing ran.
+    /// The row of the key exists but cannot be seen: row-level security or privileges hide it. Whatever ran was rolled back.
     RecordHidden,
-    /// The claim was gone when the answer was to be stored: the body deleted its own record or ended the transaction.
-    /// What was left of the transaction was rolled back.
+    /// The transaction of the claim was gone when the answer was to be stored, because the body ended it, or the claim, because the body deleted its
+    /// own record. What was left was rolled back.
     RecordLost,
     /// A statement of the body failed, and the body went on as if it had not. PostgreSQL takes no further statement then, so
     /// everything was rolled back, and the key is free. (On SQLite a failed statement undoes itself alone.)

@@ -275,7 +275,8 @@ pub struct Abandon {
 fn close_text(end: End) -> &'static str {
     match end {
         End::Completed => "RELEASE SAVEPOINT idem_body",
-        End::Failed => "ROLLBACK TO SAVEPOINT idem_body",
+        // Going back leaves the savepoint there, and the store would be inside of it.
+        End::Failed => "ROLLBACK TO SAVEPOINT idem_body; RELEASE SAVEPOINT idem_body",
     }
 }
 

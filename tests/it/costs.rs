@@ -186,5 +186,7 @@ fn run(test: impl Future<Output = ()> + Send + 'static) {
         .enable_all()
         .build()
         .unwrap();
-    runtime.block_on(runtime.spawn(test)).unwrap();
+    runtime
+        .block_on(runtime.spawn(test))
+        .unwrap_or_else(|failed| std::panic::resume_unwind(failed.into_panic()));
 }

@@ -110,6 +110,16 @@ struct Worker<B: Backend> {
     calls: Vec<Call>,
 }
 
+/// On SQLite what is not a call waits for others, too: Diesel sets no busy timeout.
+async fn connect<B: Backend>(place: &Place) -> B::Conn {
+    let mut conn = B::connect(place).await;
+    if !place.is_postgres() {
+        let patient = "PRAGMA busy_timeout = 10000";
+        B::sql(&mut conn, patient).await.unwrap();
+    }
+    conn
+}
+
 /// A way to end that is not the handler's own.
 #[derive(Debug, Clone, Copy)]
 enum Fault {
@@ -122,7 +132,7 @@ enum Fault {
 
 impl<B: Backend> Worker<B> {
     async fn new(history: Arc<History>, seed: u64) -> Self {
-        let conn = B::connect(&history.place).await;
+        let conn = connect::<B>(&history.place).await;
         Self {
             history,
             random: Random(seed),
@@ -170,7 +180,7 @@ impl<B: Backend> Worker<B> {
     }
 
     async fn reconnect(&mut self) {
-        self.conn = B::connect(&self.history.place).await;
+        self.conn = connect::<B>(&self.history.place).await;
         self.has_dropped = false;
         self.is_faulty = false;
     }

@@ -20,7 +20,7 @@ const WARM_UP: i64 = 2;
 const STORE: &str = "INSERT INTO api_idempotency";
 
 const RELEASE: &str = "RELEASE SAVEPOINT idem_body";
-const ROLL_BACK: &str = "ROLLBACK TO SAVEPOINT idem_body";
+const ROLL_BACK: &str = "ROLLBACK TO SAVEPOINT idem_body; RELEASE SAVEPOINT idem_body";
 
 const REPEATABLE_READ: Policy = Policy::new().isolation(Isolation::RepeatableRead);
 

@@ -196,7 +196,7 @@ async fn ids<C: Client>(server: &Server) {
         // What is written inside of a savepoint takes an id of its own.
         (Call::Completed, &keys.make(Form::Short), 2),
         // Behind ROLLBACK TO the savepoint is there anew, and the answer is written inside of it.
-        (Call::Declined, &keys.make(Form::Short), 3),
+        (Call::Declined, &keys.make(Form::Short), 2),
     ] {
         let ids = watched.ids(call, keys).await;
         println!("{}, {call:?}: {ids} ids in {CALLS} calls", C::NAME);
