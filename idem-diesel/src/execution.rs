@@ -79,14 +79,18 @@ where
 {
     // Key and hash are taken now, so that the future borrows the connection alone.
     let request = Request::new(operation, intent.into(), &request, A::MAY_FAIL);
-    C::Flavor::run(async move { claim(db, request?).await })
+    C::Flavor::run(claim(db, request))
 }
 
-pub(crate) async fn claim<C, A>(db: &mut C, request: Request) -> Result<Claimed<'_, C, A>, Error>
+pub(crate) async fn claim<C, A>(
+    db: &mut C,
+    request: Result<Request, Error>,
+) -> Result<Claimed<'_, C, A>, Error>
 where
     C: IdempotentConnection,
     A: Answer,
 {
+    let request = request?;
     let operation = request.operation_name();
     Ok(match guard::begin(db, request).await? {
         Begun::Execute(transaction, running) => Claimed::Execute(Execution {
@@ -256,25 +260,23 @@ impl<'c, C: IdempotentConnection, A: Answer> Execution<'c, C, A> {
             ..
         } = self;
         let met_conflict = transaction.inner().met_conflict();
-        let settled = async {
-            match result {
-                Err(error) => {
-                    guard::release(transaction, &running).await;
-                    Err(error)
-                }
-                Ok(answer) => match to_store(&answer, running.operation()) {
-                    Err(error) => {
-                        guard::release(transaction, &running).await;
-                        Err(error.into())
-                    }
-                    Ok((stored, answer)) => {
-                        guard::complete(transaction, running, stored, after_commit).await?;
-                        Ok(answer)
-                    }
-                },
+        let settled = match result {
+            Err(error) => {
+                guard::release(transaction, running).await;
+                Err(error)
             }
+            Ok(answer) => match to_store(&answer, running.operation()) {
+                Err(error) => {
+                    guard::release(transaction, running).await;
+                    Err(error.into())
+                }
+                Ok((stored, answer)) => guard::complete(transaction, running, stored, after_commit)
+                    .await
+                    .map(|()| answer)
+                    .map_err(E::from),
+            },
         };
-        (settled.await, met_conflict)
+        (settled, met_conflict)
     }
 
     /// Ends the execution without an answer: everything is rolled back and the key is free.
@@ -290,7 +292,7 @@ impl<'c, C: IdempotentConnection, A: Answer> Execution<'c, C, A> {
     }
 
     pub(crate) async fn give_up(self) {
-        guard::release(self.transaction, &self.running).await;
+        guard::release(self.transaction, self.running).await;
     }
 }
 
@@ -378,7 +380,7 @@ where
     E: From<Error>,
     F: AsyncFnOnce(&mut C, &BoundIntent) -> Result<A, E>,
 {
-    let request = Request::new(operation, Some(intent), request, A::MAY_FAIL)?;
+    let request = Request::new(operation, Some(intent), request, A::MAY_FAIL);
     match claim(db, request).await? {
         Claimed::Replay(replay) => replay.answer(),
         Claimed::Execute(mut execution) => {
@@ -408,7 +410,7 @@ where
     F: FnOnce(&mut C, &BoundIntent) -> Result<A, E>,
 {
     crate::connection::run_blocking(async {
-        let request = Request::new(operation, Some(intent), request, A::MAY_FAIL)?;
+        let request = Request::new(operation, Some(intent), request, A::MAY_FAIL);
         match claim(db, request).await? {
             Claimed::Replay(replay) => replay.answer(),
             Claimed::Execute(mut execution) => {

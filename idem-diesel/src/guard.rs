@@ -19,7 +19,9 @@
 //!
 //! The functions are written once for all connections; on blocking ones their futures never wait.
 
+use std::future::Future;
 use std::hash::{BuildHasher, Hasher, RandomState};
+use std::pin::Pin;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -32,7 +34,7 @@ use idem_core::limits::RETRY_AFTER;
 use idem_core::{BoundIntent, ErrorKind, Intent, Isolation, Operation, RequestDigest, RequestHash};
 
 use crate::after_commit::AfterCommit;
-use crate::claim::{Claiming, Step, Won, WonRow};
+use crate::claim::{self, Claiming, Won, WonRow};
 use crate::connection::IdempotentConnection;
 use crate::dialect::Dialect;
 use crate::driver::{Call, Driver, Entry, Last, Opening, Refused, is_same};
@@ -173,15 +175,20 @@ pub(crate) enum Begun<'c, C: IdempotentConnection> {
     Replay(StoredAnswer),
 }
 
+/// A step as a future of one type for all handlers of a connection, so that what is compiled for each handler stays small.
+pub(crate) type Step<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
 /// Steps 2 to 4, and the savepoint of step 5.
-pub(crate) async fn begin<C: IdempotentConnection>(
+pub(crate) fn begin<C: IdempotentConnection>(
     db: &mut C,
     request: Request,
-) -> Result<Begun<'_, C>, Error> {
-    let name = request.operation.name();
-    try_begin(db, request)
-        .await
-        .map_err(|error| error.into_core().in_operation(name).into())
+) -> Step<'_, Result<Begun<'_, C>, Error>> {
+    Box::pin(async move {
+        let name = request.operation.name();
+        try_begin(db, request)
+            .await
+            .map_err(|error| error.into_core().in_operation(name).into())
+    })
 }
 
 async fn try_begin<C: IdempotentConnection>(
@@ -232,13 +239,13 @@ async fn claim_or_open<C: IdempotentConnection>(
         opening: &opening,
     };
     Ok(match claiming.claim(transaction).await? {
-        Step::Replay(answer) => Began::Replay(answer),
-        Step::Execute(won) => Began::Execute(Some(Box::new(Claimed {
+        claim::Step::Replay(answer) => Began::Replay(answer),
+        claim::Step::Execute(won) => Began::Execute(Some(Box::new(Claimed {
             recorded,
             opening,
             won,
         }))),
-        Step::Contended => {
+        claim::Step::Contended => {
             return Err(ErrorKind::InFlight {
                 retry_after: RETRY_AFTER,
             }
@@ -248,7 +255,16 @@ async fn claim_or_open<C: IdempotentConnection>(
 }
 
 /// The end of an execution with an answer: it is stored together with the effects, or nothing is.
-pub(crate) async fn complete<C: IdempotentConnection>(
+pub(crate) fn complete<C: IdempotentConnection>(
+    transaction: Transaction<'_, C>,
+    running: Running,
+    answer: StoredAnswer,
+    after_commit: AfterCommit,
+) -> Step<'_, Result<(), Error>> {
+    Box::pin(try_complete(transaction, running, answer, after_commit))
+}
+
+async fn try_complete<C: IdempotentConnection>(
     mut transaction: Transaction<'_, C>,
     running: Running,
     answer: StoredAnswer,
@@ -513,10 +529,12 @@ async fn mark_orphan<C: IdempotentConnection>(
 }
 
 /// The end of an execution without an answer: everything is rolled back, and the key is free, unless the body has committed by itself.
-pub(crate) async fn release<C: IdempotentConnection>(
+pub(crate) fn release<C: IdempotentConnection>(
     mut transaction: Transaction<'_, C>,
-    running: &Running,
-) {
-    transaction.rollback().await;
-    mark_orphan(&mut transaction, running).await;
+    running: Running,
+) -> Step<'_, ()> {
+    Box::pin(async move {
+        transaction.rollback().await;
+        mark_orphan(&mut transaction, &running).await;
+    })
 }

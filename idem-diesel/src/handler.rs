@@ -138,7 +138,7 @@ pub mod asynchronous {
         C: FlavoredConnection<Async>,
     {
         let request = super::request::<R>(intent, operation, request);
-        async move { claim(db, request?).await }
+        claim(db, request)
     }
 
     /// The transition, before the body.
@@ -173,7 +173,7 @@ pub mod asynchronous {
         R: HandlerResult,
         C: FlavoredConnection<Async>,
     {
-        R::from_result(execution.settle(result.into_result()).await)
+        R::from_result(execution.settle_and_look(result.into_result()).await.0)
     }
 
     /// The end after a refused transition; `None`: it was a conflict, and the body may run again.
@@ -221,7 +221,7 @@ pub mod blocking {
         R: HandlerResult,
         C: FlavoredConnection<Blocking>,
     {
-        run_blocking(claim(db, super::request::<R>(intent, operation, request)?))
+        run_blocking(claim(db, super::request::<R>(intent, operation, request)))
     }
 
     /// The transition, before the body.
