@@ -170,25 +170,25 @@ impl Claiming<'_> {
         wait: Option<Wait>,
     ) -> QueryResult<Result<Look, Error>> {
         let name = self.operation.name();
-        let may_insert_first = <C::Inner as Driver>::Dialect::CLAIMS_BY_ROW;
-        if pace(name) == Pace::Together && !may_insert_first {
+        if pace(name) == Pace::Together && !<C::Inner as Driver>::Dialect::CLAIMS_BY_ROW {
             let row = transaction
                 .open_and_read(self.opening, wait, self.read())
                 .await?;
             return Ok(self.look(transaction, row).await);
         }
         transaction.open(self.opening, wait).await?;
-        Ok(self.look_inside(transaction, may_insert_first).await)
+        Ok(self.look_inside(transaction).await)
     }
 
     /// The rest of [`open`](Self::open), inside the transaction.
     async fn look_inside<C: IdempotentConnection>(
         &self,
         transaction: &mut Transaction<'_, C>,
-        may_insert_first: bool,
     ) -> Result<Look, Error> {
         reach(Point::AfterBegin, self.operation.name()).await?;
-        if may_insert_first && transaction.inner().execute(self.pending()).await? == 1 {
+        // Where the row is the claim, the insert tells as well as a read whether there was one.
+        let is_claim = <C::Inner as Driver>::Dialect::CLAIMS_BY_ROW;
+        if is_claim && transaction.inner().execute(self.pending()).await? == 1 {
             reach(Point::AfterRead, self.operation.name()).await?;
             reach(Point::AfterClaim, self.operation.name()).await?;
             return Ok(Look::Won(WonRow::Pending { attempt: 1 }));
@@ -337,10 +337,8 @@ impl Claiming<'_> {
         let db = transaction.inner();
         db.bound_locks(self.lock_wait()).await?;
         let updated = db.execute(take_over).await?;
-        if updated != 1 {
-            // This transaction may still win the key in another way.
-            db.unbound_locks().await?;
-        }
+        // Whatever came of it: without a row this transaction may still win the key in another way. An error rolls the bound back.
+        db.unbound_locks().await?;
         Ok((updated == 1).then_some(WonRow::Pending { attempt }))
     }
 }

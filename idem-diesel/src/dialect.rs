@@ -122,9 +122,6 @@ pub trait Dialect: Backend {
     /// A query of one text: the newest call of this session whose transaction was committed. Absent where a claim's row tells.
     #[doc(hidden)]
     const COMMITTED_CALL: Option<&'static str>;
-    /// What a takeover ends with, so that the session's own bounds are back before the body.
-    #[doc(hidden)]
-    const AFTER_TAKEOVER: &'static str;
     /// The store: `update`, which must change one row of `api_idempotency`, or fail.
     #[doc(hidden)]
     fn push_exactly_one<'b>(

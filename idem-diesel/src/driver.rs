@@ -174,12 +174,12 @@ pub trait Driver: Send + Sized + 'static {
         wait: Wait,
     ) -> impl Future<Output = QueryResult<()>> + Send;
 
-    /// Bounds the waits for locks until a takeover has put the session's own bound back.
+    /// Bounds the waits for locks until [`unbound_locks`](Self::unbound_locks).
     fn bound_locks(&mut self, _: Duration) -> impl Future<Output = QueryResult<()>> + Send {
         std::future::ready(Ok(()))
     }
 
-    /// Puts the session's own bound back where no takeover did.
+    /// Puts the session's own bound back.
     fn unbound_locks(&mut self) -> impl Future<Output = QueryResult<()>> + Send {
         std::future::ready(Ok(()))
     }
@@ -269,6 +269,14 @@ pub struct Abandon {
     pub may_cancel: bool,
     /// The session's own patience, to be put back.
     pub patience: Option<Duration>,
+}
+
+/// Whether this runs on a runtime of one thread, which stands still while something blocks, and may never run again after this.
+#[cfg(feature = "_async")]
+fn is_on_one_thread() -> bool {
+    use tokio::runtime::{Handle, RuntimeFlavor};
+    Handle::try_current()
+        .is_ok_and(|runtime| runtime.runtime_flavor() == RuntimeFlavor::CurrentThread)
 }
 
 /// Closes the savepoint around a body: what a final failure wrote is rolled back.

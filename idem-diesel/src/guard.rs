@@ -8,8 +8,8 @@
 //! 5. Execute: a savepoint if the answer may be a final failure, the transition, the body, RELEASE or ROLLBACK TO, the store,
 //!    COMMIT. Replay and errors: ROLLBACK of a transaction that wrote nothing.
 //!
-//! Whoever has a lock of the key sees every committed record of it, because locks are given back after a commit is visible. So a key without
-//! a row is held by its locks alone, and the store inserts the row with the answer in it. Where that is not so, a pending row is written first: on SQLite,
+//! Whoever has the lock of the key sees every committed record of it, because locks are given back after a commit is visible. So a key without
+//! a row is held by its lock alone, and the store inserts the row with the answer in it. Where that is not so, a pending row is written first: on SQLite,
 //! which has one write lock and no others, and above READ COMMITTED, where the snapshot is older than the locks.
 //!
 //! On a connection that pipelines, steps 2 and 3 are one wait for the server, and so are the store and COMMIT.
@@ -434,21 +434,17 @@ async fn why_refused<C: IdempotentConnection>(
             met_a_row(transaction, running).await
         }
         error => match kind_of(error) {
-            ErrorKind::Database => {
-                let failed_before = match &again {
-                    Some(again) => is_same(again, error),
-                    None => transaction.inner().says_aborted(error).await,
-                };
-                match transaction.inner().probe().await {
-                    Err(probe) if kind_of(&probe) == ErrorKind::ConnectionLost => {
-                        ErrorKind::ConnectionLost
-                    }
-                    _ if failed_before => ErrorKind::StatementFailed,
-                    // There is no such savepoint any more, or no transaction.
-                    _ if is_close => ErrorKind::RecordLost,
-                    _ => ErrorKind::Database,
+            ErrorKind::Database => match &again {
+                Some(Err(again)) if kind_of(again) == ErrorKind::ConnectionLost => {
+                    ErrorKind::ConnectionLost
                 }
-            }
+                Some(again) if is_same(again, error) => ErrorKind::StatementFailed,
+                // Behind COMMIT a lost connection has been found out already.
+                None if transaction.inner().says_aborted(error).await => ErrorKind::StatementFailed,
+                // There is no such savepoint any more, or no transaction.
+                _ if is_close => ErrorKind::RecordLost,
+                _ => ErrorKind::Database,
+            },
             kind => kind,
         },
     };

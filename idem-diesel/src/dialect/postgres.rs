@@ -10,7 +10,7 @@ use super::{Dialect, Script, TableName};
 use crate::store::KeyLocks;
 
 /// The classes of our advisory locks, so that they meet no lock of the application by accident: "idem" and "iden" in ASCII.
-pub(crate) const LOCK_CLASSES: [i32; 2] = [0x6964_656d, 0x6964_656e];
+const LOCK_CLASSES: [i32; 2] = [0x6964_656d, 0x6964_656e];
 
 /// Tries both locks of a key without waiting, as two values: whether the first is this transaction's then, and whether the second is.
 pub(crate) fn try_locks(locks: KeyLocks) -> String {
@@ -145,9 +145,6 @@ impl Dialect for Pg {
     const CLAIMS_BY_ROW: bool = false;
     /// The setting is the session's, but it was made inside the transaction, so a rollback took it back.
     const COMMITTED_CALL: Option<&'static str> = Some("SELECT current_setting('idem.call', true)");
-    /// It is evaluated for the row that was written, so a takeover that was not won puts nothing back, and its transaction is rolled back.
-    const AFTER_TAKEOVER: &'static str =
-        " RETURNING set_config('lock_timeout', current_setting('idem.lock_timeout'), true)";
     const NOW: &'static str = "clock_timestamp()";
     /// A class beside that of the keys ("idep"), so that no key has this lock; its number is the table's, so that two schemas
     /// of one database are purged apart. Without a table the next statement says so.

@@ -74,7 +74,6 @@ impl Dialect for Sqlite {
     /// Nothing else tells a body that sent COMMIT from one that sent ROLLBACK.
     const CLAIMS_BY_ROW: bool = true;
     const COMMITTED_CALL: Option<&'static str> = None;
-    const AFTER_TAKEOVER: &'static str = "";
     const NOW: &'static str = "strftime('%Y-%m-%d %H:%M:%f', 'now')";
     /// BEGIN IMMEDIATE holds the one write lock already, and with it every row.
     const TAKE_PURGE_LOCK: &'static str = "SELECT 'taken'";

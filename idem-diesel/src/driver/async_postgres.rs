@@ -15,13 +15,11 @@ use diesel_async::{
     AnsiTransactionManager, AsyncConnection, AsyncConnectionCore, AsyncPgConnection, RunQueryDsl,
     SimpleAsyncConnection, TransactionManager,
 };
-
-use tokio::runtime::{Handle, RuntimeFlavor};
-
 use futures_util::future::{join, join3};
 
 use super::{
-    Abandon, Abandoned, Call, Driver, Last, Opening, Refused, Wait, close_text, is_same, postgres,
+    Abandon, Abandoned, Call, Driver, Last, Opening, Refused, Wait, close_text, is_on_one_thread,
+    is_same, postgres,
 };
 use crate::canceller;
 use crate::connection::Async;
@@ -112,7 +110,7 @@ impl Driver for AsyncPgConnection {
 
     /// Without waiting for its answer: if it fails, so does the end of the savepoint.
     async fn open_body(&mut self) -> QueryResult<()> {
-        self.send_only("SAVEPOINT idem_body");
+        send_only(self, "SAVEPOINT idem_body");
         Ok(())
     }
 
@@ -146,7 +144,7 @@ impl Driver for AsyncPgConnection {
         self.forget_transactions();
         if closed.is_err() || stored.is_err() || committed.is_err() {
             // COMMIT itself may not have been taken.
-            self.send_only("ROLLBACK");
+            send_only(self, "ROLLBACK");
         }
         closed.map_err(Refused::Close)?;
         let rows = stored.map_err(Refused::Store)?;
@@ -163,12 +161,10 @@ impl Driver for AsyncPgConnection {
 
     /// The next statement of this connection queues behind it. A runtime of one thread may stop running with this call, so there it is waited for.
     async fn leave(&mut self) -> QueryResult<()> {
-        let is_alone = Handle::try_current()
-            .is_ok_and(|runtime| runtime.runtime_flavor() == RuntimeFlavor::CurrentThread);
-        if is_alone {
+        if is_on_one_thread() {
             return self.rollback().await;
         }
-        self.send_only("ROLLBACK");
+        send_only(self, "ROLLBACK");
         self.forget_transactions();
         Ok(())
     }
@@ -230,7 +226,7 @@ impl Driver for AsyncPgConnection {
             .may_cancel
             .then(|| canceller::running_statement(self))
             .flatten();
-        self.send_only(&text);
+        send_only(self, &text);
         let Some(running) = running else {
             return Abandoned::Done;
         };
@@ -241,20 +237,13 @@ impl Driver for AsyncPgConnection {
     }
 }
 
-/// Sends text without waiting for its answer.
-trait SendOnly {
-    fn send_only(&mut self, text: &str);
-}
-
-impl SendOnly for AsyncPgConnection {
-    /// One poll puts the message on the wire, behind whatever is in flight.
-    fn send_only(&mut self, text: &str) {
-        {
-            let mut sent = pin!(self.batch_execute(text));
-            let _ = sent.as_mut().poll(&mut Context::from_waker(Waker::noop()));
-        }
-        canceller::one_is_not_waited_for(self);
+/// Sends text without waiting for its answer: one poll puts the message on the wire, behind whatever is in flight.
+fn send_only(db: &mut AsyncPgConnection, text: &str) {
+    {
+        let mut sent = pin!(db.batch_execute(text));
+        let _ = sent.as_mut().poll(&mut Context::from_waker(Waker::noop()));
     }
+    canceller::one_is_not_waited_for(db);
 }
 
 /// COMMIT as a statement that is prepared.

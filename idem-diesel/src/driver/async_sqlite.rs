@@ -13,9 +13,8 @@ use diesel_async::sync_connection_wrapper::SyncConnectionWrapper;
 use diesel_async::{
     AsyncConnection, AsyncConnectionCore, RunQueryDsl, SimpleAsyncConnection, TransactionManager,
 };
-use tokio::runtime::{Handle, RuntimeFlavor};
 
-use super::{Abandon, Abandoned, Call, Driver, Opening, Wait, sqlite};
+use super::{Abandon, Abandoned, Call, Driver, Opening, Wait, is_on_one_thread, sqlite};
 use crate::connection::Async;
 use crate::store::{Read, RecordRow, Records, Row};
 use crate::texts::{TextQuery, Texts};
@@ -100,9 +99,7 @@ impl Driver for Connection {
         let Abandon {
             rollback, patience, ..
         } = abandon;
-        let is_alone = Handle::try_current()
-            .is_ok_and(|runtime| runtime.runtime_flavor() == RuntimeFlavor::CurrentThread);
-        if is_alone && std::thread::panicking() {
+        if is_on_one_thread() && std::thread::panicking() {
             // A statement of the body may still be running then: diesel-async cannot wait for it on a runtime of one thread.
             return Abandoned::NotTried;
         }

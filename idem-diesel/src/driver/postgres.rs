@@ -42,7 +42,7 @@ pub(super) fn wait_apart_text(call: &Call, wait: Wait) -> String {
 #[cfg(feature = "async-postgres")]
 pub(super) const ABORT: &str = "BEGIN; SELECT CAST('' AS integer)";
 
-/// Bounds the waits for locks until a takeover puts the session's own bound back.
+/// Bounds the waits for locks until [`UNBOUND_LOCKS`].
 pub(super) fn bound_locks_text(at_most: Duration) -> String {
     let milliseconds = milliseconds(at_most);
     format!(
@@ -95,7 +95,7 @@ fn push_settings(text: &mut String, opening: &Opening, is_own: bool) {
     }
 }
 
-/// The wait for the first of a key's locks. The queue of a lock is served in order, so one wait covers all who are before us. The session's
+/// The wait for a key's locks. The queue of a lock is served in order, so one wait covers all who are before us. The session's
 /// own bound of locks is put back behind it.
 fn push_wait(text: &mut String, call: Option<&Call>, wait: Option<Wait>) {
     let (Some(Call { locks, .. }), Some(wait)) = (call, wait) else {

@@ -54,7 +54,6 @@ impl<DB: Dialect> QueryFragment<DB> for TakeOver {
         out.push_sql(" AND (response_body IS NULL OR expires_at <= ");
         out.push_sql(DB::NOW);
         out.push_sql(")");
-        out.push_sql(DB::AFTER_TAKEOVER);
         Ok(())
     }
 }
