@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use idem_diesel::fault::{Armed, Fault, Pace, Point, arm};
 use idem_diesel::{ErrorKind, Operation, Policy, Retention};
@@ -68,6 +68,9 @@ fn product() -> usize {
 }
 
 const ORDER: i64 = 1;
+
+/// A wait that is longer than this is a failure.
+const AT_MOST: Duration = Duration::from_secs(60);
 
 fn script() -> Script {
     Script::effect("e").paying(ORDER)
@@ -400,6 +403,12 @@ async fn case_b8_the_answer_to_commit_is_lost<B: Backend>(how: Pace, last: Point
     });
     tokio::task::block_in_place(|| {
         proxy.wait_until_an_answer_is_lost();
+        // It may have been that to the store: the line is cut only when COMMIT has been carried out.
+        let started = Instant::now();
+        while place.effects() == 0 {
+            assert!(started.elapsed() < AT_MOST, "COMMIT never arrives");
+            std::thread::yield_now();
+        }
         proxy.cut();
     });
     let error = running.await.unwrap().unwrap_err();
