@@ -89,7 +89,7 @@ pub enum ErrorKind {
     /// A claim was committed without an answer, because a body ended the transaction by itself. Its effects may be there;
     /// a person must look, then remove the row with `idem_diesel::admin::forget`.
     Orphaned,
-    /// The call was abandoned by its owner and waits for a person's decision.
+    /// The call was abandoned by its owner, or the message was given up after too many failed attempts. It waits for a person's decision.
     Parked,
     /// The row of the key exists but cannot be seen: row-level security or privileges hide it. Whatever ran was rolled back.
     RecordHidden,
@@ -122,8 +122,12 @@ pub enum ErrorKind {
     },
     /// The request has no hash, such as one with a NaN in it. Nothing was sent to the database.
     Unhashable,
-    /// A key, tenant or operation could not be one; see `source()`. Nothing was sent to the database.
+    /// A key, tenant, operation, message id or event could not be one; see `source()`. Nothing was sent to the database.
     Invalid,
+    /// The intent that a consumer was given is not that of its message, so its downstream keys would differ from delivery to delivery. Nothing ran.
+    WrongIntent,
+    /// An event was to be published outside of a transaction, where it could not commit together with anything. Nothing was written.
+    NotInTransaction,
     /// The entity is in the target state already: a second payment of a paid order. Everything was rolled back; the key
     /// is free.
     AlreadyApplied {
@@ -262,6 +266,8 @@ impl ErrorKind {
             Self::RecordLost => (KeyState::Unknown, Advice::FixProgram),
             Self::StatementFailed
             | Self::UnfinishedTransaction
+            | Self::NotInTransaction
+            | Self::WrongIntent
             | Self::NotReplayable { .. }
             | Self::AnswerTooLarge { .. }
             | Self::Unsupported { .. }
@@ -509,7 +515,7 @@ impl fmt::Display for ErrorKind {
             Self::Orphaned => f.write_str(
                 "a claim was committed without an answer: check its effects, then remove its row with idem_diesel::admin::forget",
             ),
-            Self::Parked => f.write_str("the call was abandoned and waits for a person's decision"),
+            Self::Parked => f.write_str("the call or message was given up and waits for a person's decision"),
             Self::RecordHidden => f.write_str(
                 "the row of the idempotency key cannot be seen: check row-level security and privileges",
             ),
@@ -532,7 +538,13 @@ impl fmt::Display for ErrorKind {
                 write!(f, "the stored answer ({codec}) does not decode as {answer}")
             }
             Self::Unhashable => f.write_str("the request has no hash"),
-            Self::Invalid => f.write_str("a key, a tenant or an operation is not one"),
+            Self::Invalid => f.write_str("a key, a tenant, an operation, a message id or an event is not one"),
+            Self::WrongIntent => f.write_str(
+                "the intent is not that of the message: make it with Intent::of_message",
+            ),
+            Self::NotInTransaction => f.write_str(
+                "an event is published inside the transaction of what it tells of, and none is open",
+            ),
             Self::AlreadyApplied { state } => write!(f, "the entity is {state} already"),
             Self::IllegalTransition { current, to } => {
                 write!(f, "the entity is {current} and cannot become {to} from there")

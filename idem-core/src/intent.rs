@@ -16,6 +16,7 @@ use std::ops::Deref;
 
 use crate::downstream::DownstreamKey;
 use crate::key::IdempotencyKey;
+use crate::message::MessageId;
 use crate::scope::Tenant;
 
 /// A tenant and its idempotency key: "I mean to do this once".
@@ -47,6 +48,38 @@ impl Intent {
     /// ```
     pub fn new(tenant: Tenant, key: IdempotencyKey) -> Self {
         Self { tenant, key }
+    }
+
+    /// What a subscriber means to do about a message: the same on every delivery, so that downstream calls keep their keys.
+    ///
+    /// Its key is the server's own. No client can send it, because it begins with a character that is not ASCII.
+    ///
+    /// ```
+    /// use idem_core::{IdempotencyKey, Intent, MessageId, Tenant};
+    ///
+    /// let (acme, id) = (Tenant::shared("acme")?, MessageId::new("evt-17")?);
+    /// let [first, again] = [(); 2].map(|()| Intent::of_message(acme.clone(), "billing", &id));
+    /// assert_eq!(first, again);
+    /// assert_ne!(first, Intent::of_message(acme, "mail", &id));
+    /// assert!(IdempotencyKey::new(first.key().as_str()).is_err());
+    /// # Ok::<(), idem_core::Invalid>(())
+    /// ```
+    pub fn of_message(tenant: Tenant, subscriber: &str, id: &MessageId) -> Self {
+        Self::new(tenant, key_of_message(subscriber, id))
+    }
+
+    /// Whether this is what `subscriber` means to do about the message, whoever the tenant is.
+    ///
+    /// ```
+    /// use idem_core::{Intent, MessageId, Tenant};
+    ///
+    /// let (acme, id) = (Tenant::shared("acme")?, MessageId::new("evt-17")?);
+    /// let intent = Intent::of_message(acme, "billing", &id);
+    /// assert!(intent.is_of_message("billing", &id) && !intent.is_of_message("mail", &id));
+    /// # Ok::<(), idem_core::Invalid>(())
+    /// ```
+    pub fn is_of_message(&self, subscriber: &str, id: &MessageId) -> bool {
+        self.key == key_of_message(subscriber, id)
     }
 
     /// Who owns the key.
@@ -92,6 +125,10 @@ impl Intent {
             operation,
         }
     }
+}
+
+fn key_of_message(subscriber: &str, id: &MessageId) -> IdempotencyKey {
+    IdempotencyKey::of_server("message", &[subscriber, id.as_str()])
 }
 
 /// An intent together with the operation that carries it out: what the body of a handler sees.

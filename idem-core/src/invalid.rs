@@ -14,7 +14,7 @@
 
 use std::fmt;
 
-/// Why a key, an account, a principal or an operation was refused when it was made.
+/// Why a key, an account, a principal, an operation, a message id or the name of an event was refused when it was made.
 ///
 /// Nothing was sent to a database, and the value itself is not repeated: it may be a secret.
 ///
@@ -43,8 +43,12 @@ pub struct Invalid {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Problem {
+    /// There is none.
+    Absent,
     /// It has no bytes.
     Empty,
+    /// It has nothing but spaces.
+    Blank,
     /// It has more bytes than fit.
     TooLong {
         /// Its length in bytes.
@@ -92,11 +96,32 @@ impl Invalid {
     }
 }
 
+/// The text, if it can be a name: 1 to 255 bytes without control characters.
+///
+/// ```
+/// use idem_core::invalid::checked_name;
+///
+/// assert_eq!(checked_name("event type", "order.placed"), Ok("order.placed"));
+/// assert_eq!(checked_name("event type", "").unwrap_err().to_string(), "event type is empty");
+/// ```
+///
+/// # Errors
+///
+/// [`Invalid`], which calls it `what`.
+pub fn checked_name<'t>(what: &'static str, text: &'t str) -> Result<&'t str, Invalid> {
+    match crate::scope::check_name(text) {
+        Ok(()) => Ok(text),
+        Err(problem) => Err(Invalid::new(what, problem)),
+    }
+}
+
 impl fmt::Display for Invalid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let what = self.what;
         match self.problem {
+            Problem::Absent => write!(f, "{what} is absent"),
             Problem::Empty => write!(f, "{what} is empty"),
+            Problem::Blank => write!(f, "{what} is blank"),
             Problem::TooLong { bytes, limit } => {
                 write!(f, "{what} has {bytes} bytes, at most {limit} fit")
             }

@@ -127,6 +127,16 @@ impl IdempotencyKey {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// A key of the server's own, in a namespace that no client can send: it begins with a character that is not ASCII.
+    pub(crate) fn of_server(kind: &str, parts: &[&str]) -> Self {
+        let mut hasher = Sha256::new();
+        hasher.update(b"idem key of server 1\0");
+        for part in [kind].iter().chain(parts) {
+            update_with_length(&mut hasher, part);
+        }
+        Self(format!("§{kind}:{}", hex(&hasher.finalize())))
+    }
 }
 
 fn check(key: &str) -> Result<(), Problem> {
@@ -230,6 +240,16 @@ mod tests {
         check_key(" a", Err(Problem::OuterSpace));
         check_key("a ", Err(Problem::OuterSpace));
         check_key(" ", Err(Problem::OuterSpace));
+    }
+
+    #[test]
+    fn no_client_can_send_a_key_of_the_server() {
+        let key = IdempotencyKey::of_server("message", &["billing", "evt-17"]);
+        assert_eq!(
+            key.as_str(),
+            "§message:1632d0aca127b4156478d94b675e606d85c75d73edceeb7ec4f3e554f7222808"
+        );
+        assert!(IdempotencyKey::new(key.as_str()).is_err());
     }
 
     #[test]

@@ -10,6 +10,7 @@
 //!   thing to do out.
 //! * An [`Answer`] is what a handler returns and a replay returns again; [`Outcome`] says which of the two it was, and a
 //!   [`Verdict`] may be a final failure, which is replayed too.
+//! * A [`Subscription`] receives messages by their [`MessageId`]; [`Consumed`] says what became of one. An [`Event`] is what a handler tells others.
 //! * [`StateMachine`] names the states of an entity and the transitions between them.
 //! * [`Error`] says what happened, whether the key is free, and what to do next.
 //!
@@ -37,11 +38,13 @@ pub mod answer;
 pub mod decide;
 pub mod downstream;
 pub mod error;
+pub mod event;
 mod hex;
 pub mod intent;
 pub mod invalid;
 pub mod key;
 pub mod limits;
+pub mod message;
 pub mod operation;
 pub mod outcome;
 pub mod policy;
@@ -55,9 +58,11 @@ pub use answer::{Answer, StoredAnswer};
 pub use decide::{Call, Decision, Rejection, decide};
 pub use downstream::DownstreamKey;
 pub use error::{Advice, Error, ErrorKind, KeyState};
+pub use event::Event;
 pub use intent::{BoundIntent, Intent};
 pub use invalid::Invalid;
 pub use key::IdempotencyKey;
+pub use message::{Consumed, MessageId, Subscription};
 pub use operation::Operation;
 pub use outcome::{Outcome, Verdict};
 pub use policy::{Isolation, Late, Nested, Policy};

@@ -113,3 +113,14 @@ pub const RETRY_AFTER: Duration = Duration::from_secs(1);
 /// assert_eq!(Retention::from_secs(longest + 1), None);
 /// ```
 pub const LONGEST_RETENTION: Duration = Duration::from_secs(10 * 366 * 24 * 60 * 60);
+
+/// Failed attempts after which a message or an event is given up, unless its subscription or its relay says otherwise.
+///
+/// ```
+/// use idem_core::limits::DEFAULT_MAX_ATTEMPTS;
+/// use idem_core::{Retention, Subscription};
+///
+/// let mail = Subscription::new("mail", Retention::literal("7d"));
+/// assert_eq!(mail.max_attempts(), DEFAULT_MAX_ATTEMPTS);
+/// ```
+pub const DEFAULT_MAX_ATTEMPTS: u32 = 5;
