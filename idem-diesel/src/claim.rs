@@ -39,7 +39,7 @@ pub(crate) enum Step {
 /// A key that is this call's until its transaction ends.
 pub(crate) struct Won {
     pub(crate) row: WonRow,
-    _runs: Runs,
+    pub(crate) runs: Runs,
 }
 
 /// What there is of its record before the end.
@@ -102,8 +102,8 @@ impl Claiming<'_> {
             };
             match looked {
                 Ok(Look::Won(row)) => {
-                    let runs = place.run(self.key.clone());
-                    return Ok(Step::Execute(Won { row, _runs: runs }));
+                    let runs = place.run(Some(self.key.clone()));
+                    return Ok(Step::Execute(Won { row, runs }));
                 }
                 Ok(Look::Replay(answer)) => {
                     transaction.leave().await;

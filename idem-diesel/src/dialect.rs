@@ -98,6 +98,12 @@ pub trait Dialect: Backend {
     /// Binds bytes.
     #[doc(hidden)]
     fn push_bytes<'b>(out: &mut AstPass<'_, 'b, Self>, bytes: &'b [u8]) -> QueryResult<()>;
+    /// Binds bytes, or their absence.
+    #[doc(hidden)]
+    fn push_optional_bytes<'b>(
+        out: &mut AstPass<'_, 'b, Self>,
+        bytes: Option<&'b [u8]>,
+    ) -> QueryResult<()>;
     /// Binds an integer.
     #[doc(hidden)]
     fn push_integer<'b>(out: &mut AstPass<'_, 'b, Self>, integer: &'b i64) -> QueryResult<()>;
@@ -119,6 +125,43 @@ pub trait Dialect: Backend {
     /// Whether a new key is claimed by its row, because no lock holds it until the end.
     #[doc(hidden)]
     const CLAIMS_BY_ROW: bool;
+    /// What the statement that claims a message gives back: when its transaction began, in microseconds. On the way it puts the session's own bound of
+    /// statements back.
+    #[doc(hidden)]
+    const CLAIMED_AT: &'static str;
+    /// Binds a JSON array, and gives its elements as rows `each(value)`, in a FROM.
+    #[doc(hidden)]
+    fn push_each<'b>(out: &mut AstPass<'_, 'b, Self>, json: &'b str) -> QueryResult<()>;
+    /// The first part of each of these elements, to sort by.
+    #[doc(hidden)]
+    const FIRST_OF_EACH: &'static str;
+    /// Takes the lock of an aggregate's order before a statement that inserts from it; nothing where writers come one by one anyway.
+    #[doc(hidden)]
+    fn push_hold_order<'b>(out: &mut AstPass<'_, 'b, Self>, lock: &'b i64) -> QueryResult<()>;
+    /// What the SELECT of that statement reads from.
+    #[doc(hidden)]
+    const FROM_HELD: &'static str;
+    /// Leaves out rows that another transaction has locked, and locks the others.
+    #[doc(hidden)]
+    const SKIP_LOCKED: &'static str;
+    /// What stands before and behind a number of milliseconds to make the time so long from now.
+    #[doc(hidden)]
+    const AFTER_MILLIS: [&'static str; 2];
+    /// Whether a connector can read changes from the database's log.
+    #[doc(hidden)]
+    const HAS_CAPTURE: bool;
+    /// The type of a column that holds a UUID.
+    #[doc(hidden)]
+    const UUID: &'static str;
+    /// The function that makes a JSON array of its arguments.
+    #[doc(hidden)]
+    const JSON_ARRAY: &'static str;
+    /// The bytes of a column in hexadecimal.
+    #[doc(hidden)]
+    fn hex(column: &str) -> String;
+    /// The function that gives the greatest of its arguments.
+    #[doc(hidden)]
+    const GREATEST: &'static str;
     /// A query of one text: the newest call of this session whose transaction was committed. Absent where a claim's row tells.
     #[doc(hidden)]
     const COMMITTED_CALL: Option<&'static str>;

@@ -54,6 +54,8 @@ pub struct Opening {
     pub tenant: Option<(&'static str, String)>,
     /// The call whose key is locked in it, if it has one.
     pub call: Option<Call>,
+    /// How long the statement that claims a message may take. That statement puts the session's own bound back.
+    pub claim_within: Option<Duration>,
 }
 
 impl Opening {
@@ -63,6 +65,7 @@ impl Opening {
         max_idle: None,
         tenant: None,
         call: None,
+        claim_within: None,
     };
 }
 
@@ -164,6 +167,21 @@ pub trait Driver: Send + Sized + 'static {
         async move {
             self.begin(opening, wait).await?;
             self.read(read).await
+        }
+    }
+
+    /// [`begin`](Self::begin), then [`texts`](Self::texts): without waiting in between, where the connection can do that.
+    fn begin_and_texts<Q>(
+        &mut self,
+        opening: &Opening,
+        query: Q,
+    ) -> impl Future<Output = QueryResult<Vec<Option<String>>>> + Send
+    where
+        Q: TextQuery<Self::Dialect>,
+    {
+        async move {
+            self.begin(opening, None).await?;
+            self.texts(query).await
         }
     }
 

@@ -182,13 +182,7 @@ impl<'c, C: IdempotentConnection, A: Answer> Execution<'c, C, A> {
         transition: &Transition<S>,
         key: Vec<crate::transition::KeyValue>,
     ) -> Result<(), Error> {
-        let operation = self.running.operation().name();
-        let moved = advance(self.transaction.inner(), transition, key).await;
-        let moved = match moved {
-            Ok(()) => reach(Point::AfterGuard, operation).await,
-            refused => refused,
-        };
-        moved.map_err(|error| error.into_core().in_operation(operation).into())
+        advance_in(&mut self.transaction, &self.running, transition, key).await
     }
 
     /// Runs `hook` once, after COMMIT was answered; never on a replay, a rollback, or an unknown outcome.
@@ -270,10 +264,12 @@ impl<'c, C: IdempotentConnection, A: Answer> Execution<'c, C, A> {
                     guard::release(transaction, running).await;
                     Err(error.into())
                 }
-                Ok((stored, answer)) => guard::complete(transaction, running, stored, after_commit)
-                    .await
-                    .map(|()| answer)
-                    .map_err(E::from),
+                Ok((stored, answer)) => {
+                    guard::complete(transaction, running, Some(stored), after_commit)
+                        .await
+                        .map(|()| answer)
+                        .map_err(E::from)
+                }
             },
         };
         (settled, met_conflict)
@@ -315,6 +311,21 @@ impl<C: IdempotentConnection, A> Execution<'_, C, A> {
     pub fn __optional_parts(&mut self) -> (&mut C, Option<&BoundIntent>) {
         (self.transaction.connection(), self.running.intent())
     }
+}
+
+/// Changes the state of an entity, in a call that runs.
+pub(crate) async fn advance_in<C: IdempotentConnection, S: StateColumn>(
+    transaction: &mut Transaction<'_, C>,
+    running: &Running,
+    transition: &Transition<S>,
+    key: Vec<crate::transition::KeyValue>,
+) -> Result<(), Error> {
+    let operation = running.operation().name();
+    let moved = match advance(transaction.inner(), transition, key).await {
+        Ok(()) => reach(Point::AfterGuard, operation).await,
+        refused => refused,
+    };
+    moved.map_err(|error| error.into_core().in_operation(operation).into())
 }
 
 /// The bytes of an answer, and the answer as these bytes give it back.

@@ -29,7 +29,7 @@ use std::time::Duration;
 use diesel::QueryResult;
 use diesel::query_builder::{QueryFragment, QueryId};
 use diesel::result::{DatabaseErrorKind, Error as DieselError};
-use idem_core::answer::StoredAnswer;
+use idem_core::answer::{self, StoredAnswer};
 use idem_core::limits::RETRY_AFTER;
 use idem_core::{BoundIntent, ErrorKind, Intent, Isolation, Operation, RequestDigest, RequestHash};
 
@@ -41,9 +41,11 @@ use crate::driver::{Call, Driver, Entry, Last, Opening, Refused, is_same};
 use crate::error::{Error, kind_of};
 use crate::fault::{Pace, Point, pace, reach};
 use crate::migrations::explain;
-use crate::store::{Claim, End, Horizons, Insert, Probe, Read, RowKey};
+use crate::running::{Place, Runs};
+use crate::store::{Claim, End, Horizons, Insert, Probe, Read, RowKey, StillIn};
 use crate::texts::Sql;
 use crate::transaction::{Levels, Transaction};
+use crate::wake;
 
 /// A call, before anything was sent for it.
 pub(crate) struct Request {
@@ -101,22 +103,38 @@ fn name_of_a_call() -> String {
 
 /// What the transaction of a call begins with.
 fn opening(request: &Request, entry: Entry) -> Result<Opening, Error> {
-    let policy = request.operation.policy();
+    let recorded = request.recorded.as_ref();
+    let intent = recorded.map(|recorded| &*recorded.intent);
+    let call = recorded.map(|recorded| Call {
+        name: name_of_a_call(),
+        locks: recorded.key.locks(),
+    });
+    let plain = opening_of(&request.operation, intent, entry)?;
+    Ok(Opening { call, ..plain })
+}
+
+/// What the transaction of an operation begins with: what its policy says, and whose it is.
+pub(crate) fn opening_of(
+    operation: &Operation,
+    intent: Option<&Intent>,
+    entry: Entry,
+) -> Result<Opening, Error> {
+    let policy = operation.policy();
     let is_nested = matches!(entry, Entry::Joined { is_test: false, .. });
     if is_nested && policy.get_isolation() != Isolation::ReadCommitted {
         let what = "an isolation level of its own inside the caller's transaction";
         return Err(ErrorKind::Unsupported { what }.into());
     }
-    let tenant = match (policy.get_tenant_setting(), &request.recorded) {
+    let tenant = match (policy.get_tenant_setting(), intent) {
         // The caller's transaction has the caller's tenant.
         _ if is_nested => None,
-        (Some(setting), Some(recorded)) => {
+        (Some(setting), Some(intent)) => {
             if !is_setting_name(setting) {
                 let what =
                     "a tenant setting with characters other than letters, digits, `_` and `.`";
                 return Err(ErrorKind::Unsupported { what }.into());
             }
-            Some((setting, recorded.intent.tenant().as_str().to_owned()))
+            Some((setting, intent.tenant().as_str().to_owned()))
         }
         _ => None,
     };
@@ -124,15 +142,12 @@ fn opening(request: &Request, entry: Entry) -> Result<Opening, Error> {
         isolation: policy.get_isolation(),
         max_idle: policy.get_max_idle(),
         tenant,
-        call: request.recorded.as_ref().map(|recorded| Call {
-            name: name_of_a_call(),
-            locks: recorded.key.locks(),
-        }),
+        ..Opening::PLAIN
     })
 }
 
 /// How long a call of this operation waits for others; not at all is no time.
-fn patience(operation: &Operation) -> Duration {
+pub(crate) fn patience(operation: &Operation) -> Duration {
     operation.policy().get_wait().unwrap_or_default()
 }
 
@@ -146,9 +161,18 @@ fn is_setting_name(name: &str) -> bool {
 /// What is known of an execution until it ends.
 pub(crate) struct Running {
     operation: Operation,
-    /// In a box, because it is carried through everything that a body does.
-    claimed: Option<Box<Claimed>>,
+    holding: Holding,
     has_savepoint: bool,
+}
+
+/// What an execution holds until it ends. In boxes, because it is carried through everything that a body does.
+enum Holding {
+    /// Nothing: the call has no intent.
+    Nothing(Runs),
+    /// A key.
+    Key(Box<Claimed>),
+    /// A message.
+    Message(Box<ClaimedMessage>),
 }
 
 struct Claimed {
@@ -157,11 +181,67 @@ struct Claimed {
     won: Won,
 }
 
+/// A message whose mark is written in the transaction.
+pub(crate) struct ClaimedMessage {
+    /// What the subscriber means to do about it, if its handler asked for that.
+    pub(crate) intent: Option<BoundIntent>,
+    /// When the transaction of the mark began.
+    pub(crate) began_at: i64,
+    pub(crate) runs: Runs,
+}
+
 impl Running {
+    /// The handling of a message that was claimed. The savepoint around the body is opened here, where there is one.
+    pub(crate) async fn of_message<C: IdempotentConnection>(
+        transaction: &mut Transaction<'_, C>,
+        operation: &Operation,
+        claimed: ClaimedMessage,
+    ) -> Result<Self, Error> {
+        let holding = Holding::Message(Box::new(claimed));
+        Self::with(transaction, operation, holding, false).await
+    }
+
+    async fn with<C: IdempotentConnection>(
+        transaction: &mut Transaction<'_, C>,
+        operation: &Operation,
+        holding: Holding,
+        may_fail: bool,
+    ) -> Result<Self, Error> {
+        let has_savepoint = may_fail || <C::Inner as Driver>::Dialect::ALWAYS_SAVEPOINT;
+        if has_savepoint {
+            transaction.inner().open_body().await?;
+        }
+        reach(Point::BeforeGuard, operation.name()).await?;
+        Ok(Self {
+            operation: *operation,
+            holding,
+            has_savepoint,
+        })
+    }
+
     pub(crate) fn intent(&self) -> Option<&BoundIntent> {
-        self.claimed
-            .as_ref()
-            .map(|claimed| &claimed.recorded.intent)
+        match &self.holding {
+            Holding::Nothing(_) => None,
+            Holding::Key(claimed) => Some(&claimed.recorded.intent),
+            Holding::Message(claimed) => claimed.intent.as_ref(),
+        }
+    }
+
+    /// The key that is held, if it is one.
+    fn key(&self) -> Option<&Claimed> {
+        match &self.holding {
+            Holding::Key(claimed) => Some(claimed),
+            Holding::Nothing(_) | Holding::Message(_) => None,
+        }
+    }
+
+    fn has_published(&self) -> bool {
+        match &self.holding {
+            Holding::Nothing(runs) => runs,
+            Holding::Key(claimed) => &claimed.won.runs,
+            Holding::Message(claimed) => &claimed.runs,
+        }
+        .has_published()
     }
 
     pub(crate) fn operation(&self) -> &Operation {
@@ -200,26 +280,17 @@ async fn try_begin<C: IdempotentConnection>(
     transaction.set_patience(patience(&operation)).await?;
     let begun = claim_or_open(&mut transaction, request).await;
     transaction.restore_patience().await?;
-    let claimed = match begun {
+    let holding = match begun {
         Ok(Began::Replay(answer)) => return Ok(Begun::Replay(answer)),
-        Ok(Began::Execute(claimed)) => claimed,
+        Ok(Began::Execute(holding)) => holding,
         Err(error) => return Err(explain(transaction.inner(), error).await),
     };
-    let has_savepoint = may_fail || <C::Inner as Driver>::Dialect::ALWAYS_SAVEPOINT;
-    if has_savepoint {
-        transaction.inner().open_body().await?;
-    }
-    reach(Point::BeforeGuard, operation.name()).await?;
-    let running = Running {
-        operation,
-        claimed,
-        has_savepoint,
-    };
+    let running = Running::with(&mut transaction, &operation, holding, may_fail).await?;
     Ok(Begun::Execute(transaction, running))
 }
 
 enum Began {
-    Execute(Option<Box<Claimed>>),
+    Execute(Holding),
     Replay(StoredAnswer),
 }
 
@@ -230,7 +301,8 @@ async fn claim_or_open<C: IdempotentConnection>(
     let opening = opening(&request, transaction.entry())?;
     let Some(recorded) = request.recorded else {
         transaction.open(&opening, None).await?;
-        return Ok(Began::Execute(None));
+        let runs = Place::of(transaction.inner()).run(None);
+        return Ok(Began::Execute(Holding::Nothing(runs)));
     };
     let claiming = Claiming {
         key: &recorded.key,
@@ -240,7 +312,7 @@ async fn claim_or_open<C: IdempotentConnection>(
     };
     Ok(match claiming.claim(transaction).await? {
         claim::Step::Replay(answer) => Began::Replay(answer),
-        claim::Step::Execute(won) => Began::Execute(Some(Box::new(Claimed {
+        claim::Step::Execute(won) => Began::Execute(Holding::Key(Box::new(Claimed {
             recorded,
             opening,
             won,
@@ -254,11 +326,11 @@ async fn claim_or_open<C: IdempotentConnection>(
     })
 }
 
-/// The end of an execution with an answer: it is stored together with the effects, or nothing is.
+/// The end of an execution with an answer, which is stored together with the effects, or nothing is. What has no record has no answer to store.
 pub(crate) fn complete<C: IdempotentConnection>(
     transaction: Transaction<'_, C>,
     running: Running,
-    answer: StoredAnswer,
+    answer: Option<StoredAnswer>,
     after_commit: AfterCommit,
 ) -> Step<'_, Result<(), Error>> {
     Box::pin(try_complete(transaction, running, answer, after_commit))
@@ -267,7 +339,7 @@ pub(crate) fn complete<C: IdempotentConnection>(
 async fn try_complete<C: IdempotentConnection>(
     mut transaction: Transaction<'_, C>,
     running: Running,
-    answer: StoredAnswer,
+    answer: Option<StoredAnswer>,
     after_commit: AfterCommit,
 ) -> Result<(), Error> {
     let name = running.operation.name();
@@ -280,6 +352,9 @@ async fn try_complete<C: IdempotentConnection>(
     // In a transaction of the caller's nothing is durable yet.
     if !transaction.is_joined() {
         after_commit.run();
+        if running.has_published() {
+            wake::after_publish();
+        }
     }
     Ok(())
 }
@@ -287,15 +362,27 @@ async fn try_complete<C: IdempotentConnection>(
 async fn end<C: IdempotentConnection>(
     transaction: &mut Transaction<'_, C>,
     running: &Running,
-    answer: StoredAnswer,
+    answer: Option<StoredAnswer>,
 ) -> Result<(), Error> {
     reach(Point::AfterBody, running.operation.name()).await?;
     check(transaction)?;
-    let close = running.has_savepoint.then(|| answer.end());
-    let Some(Claimed { recorded, won, .. }) = running.claimed.as_deref() else {
-        // Nothing is stored, but a statement that failed in the body must still come to light.
-        let (store, rows) = (Probe, None);
-        return end_with(transaction, running, Last { close, store, rows }).await;
+    let end = answer
+        .as_ref()
+        .map_or(answer::End::Completed, StoredAnswer::end);
+    let close = running.has_savepoint.then_some(end);
+    let (Claimed { recorded, won, .. }, answer) = match (&running.holding, answer) {
+        (Holding::Key(claimed), Some(answer)) => (&**claimed, answer),
+        // Where there is a savepoint, its end says whether the body has ended the transaction.
+        (Holding::Message(message), _) if !running.has_savepoint => {
+            let began_at = message.began_at;
+            let (store, rows) = (StillIn { began_at }, None);
+            return end_with(transaction, running, Last { close, store, rows }).await;
+        }
+        _ => {
+            // Nothing is stored, but a statement that failed in the body must still come to light.
+            let (store, rows) = (Probe, None);
+            return end_with(transaction, running, Last { close, store, rows }).await;
+        }
     };
     let key = recorded.key.clone();
     let horizons = Horizons::of(running.operation.retention());
@@ -424,7 +511,10 @@ async fn why_refused<C: IdempotentConnection>(
     };
     let kind = match &error {
         DieselError::DatabaseError(DatabaseErrorKind::CheckViolation, information)
-            if information.constraint_name() == Some("api_idempotency_state") =>
+            if matches!(
+                information.constraint_name(),
+                Some("api_idempotency_state" | "processed_messages_state")
+            ) =>
         {
             ErrorKind::RecordLost
         }
@@ -459,7 +549,7 @@ async fn met_a_row<C: IdempotentConnection>(
 ) -> ErrorKind {
     let Some(Claimed {
         recorded, opening, ..
-    }) = running.claimed.as_deref()
+    }) = running.key()
     else {
         return ErrorKind::Database;
     };
@@ -490,7 +580,7 @@ async fn mark_orphan<C: IdempotentConnection>(
 ) {
     let Some(Claimed {
         recorded, opening, ..
-    }) = running.claimed.as_deref()
+    }) = running.key()
     else {
         return;
     };

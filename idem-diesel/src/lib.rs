@@ -6,6 +6,7 @@ mod after_commit;
 mod canceller;
 mod claim;
 pub mod connection;
+mod consumer;
 mod dialect;
 mod driver;
 mod error;
@@ -14,7 +15,9 @@ mod execution;
 pub mod fault;
 mod guard;
 mod handler;
+pub mod inbox;
 pub mod migrations;
+pub mod outbox;
 pub mod retention;
 mod running;
 mod store;
@@ -23,20 +26,24 @@ pub mod testing;
 mod texts;
 mod transaction;
 pub mod transition;
+pub mod upsert;
+mod wake;
 
 pub use after_commit::AfterCommit;
 #[cfg(feature = "async-postgres")]
 pub use canceller::Canceller;
 pub use connection::{Async, Blocking, Flavor, FlavoredConnection, IdempotentConnection, Run};
+pub use consumer::ConsumerResult;
 pub use dialect::Dialect;
 pub use error::Error;
 pub use execution::{Claimed, Execution, Replay, begin, idempotent, idempotent_sync};
 pub use handler::{HandlerError, HandlerResult};
 pub use idem_core::{
-    Advice, Answer, BoundIntent, DownstreamKey, ErrorKind, HashError, Horizon, IdempotencyKey,
-    Intent, Invalid, Isolation, KeyState, Late, Nested, Operation, Outcome, Policy, RequestDigest,
-    RequestHash, Retention, StateMachine, StoredAnswer, Tenant, Transition, Verdict, answer,
-    decide, limits, request_hash, state_machine,
+    Advice, Answer, BoundIntent, Consumed, DownstreamKey, ErrorKind, Event, HashError, Horizon,
+    IdempotencyKey, Intent, Invalid, Isolation, KeyState, Late, MessageId, Nested, Operation,
+    Outcome, Policy, RequestDigest, RequestHash, Retention, StateMachine, StoredAnswer,
+    Subscription, Tenant, Transition, Verdict, answer, decide, limits, message, request_hash,
+    state_machine,
 };
 
 /// Derives the request hash of a command; see the trait [`RequestHash`](trait@RequestHash) for what counts and for its attributes.
@@ -153,12 +160,89 @@ pub use idem_macros::StateMachine;
 /// have happened, and the same key finds out. A panic in the body is the same as a drop.
 pub use idem_macros::idempotent;
 
+/// Makes a handler of messages idempotent: its effects and the mark of the message commit together, once for each subscriber.
+///
+/// The function stays as it is written, as with [`#[idempotent]`](macro@idempotent). One parameter is the connection, one the
+/// [`MessageId`]; all others are the message. One may be the intent, [`Intent::of_message`], for keys that downstream calls keep on every delivery.
+///
+/// | word | meaning |
+/// |---|---|
+/// | `subscriber = "billing"` | the subscriber's stable name: part of every stored row |
+/// | `retention = "7d"`, `retention = PATH` | how long a processed message is remembered: a literal, or a `const` [`Retention`] |
+/// | `redelivery = "24h"`, `redelivery = PATH` | how long the broker may deliver a message again; a shorter retention does not compile |
+/// | `subscription = PATH` | a `const` [`Subscription`] in place of these three and `policy` |
+/// | `transition(A => B, id = expr)` | the entity `id` goes from `A` to `B` before the body; if it is there already, the message is consumed without running |
+/// | `policy = PATH` | a `const` [`Policy`]: how long a second copy waits for the first, isolation, idle time, tenant setting |
+/// | `conn = name`, `message_id = name`, `intent = name` | which parameters these are, where it cannot be seen |
+/// | `crate = path` | where this library is, if it was renamed |
+///
+/// On a parameter: `#[consumer(skip)]` is not part of the message's hash; `#[consumer(name = "…")]` is its name in it.
+///
+/// It returns `Result<Consumed<T>, E>`, or `Result<(), E>` when it does not matter what became of the message; `E` has `From<idem_diesel::Error>`.
+///
+/// ```
+/// use diesel::prelude::*;
+/// use idem_diesel::{Consumed, Error, MessageId, consumer};
+///
+/// #[consumer(subscriber = "billing", retention = "7d", redelivery = "24h")]
+/// fn on_order_paid(db: &mut SqliteConnection, id: &MessageId, order_id: i64) -> Result<Consumed, Error> {
+///     diesel::sql_query(format!("INSERT INTO invoices VALUES ({order_id})")).execute(db)?;
+///     Ok(Consumed::Processed(()))
+/// }
+///
+/// # let mut db = SqliteConnection::establish(":memory:")?;
+/// # idem_diesel::ensure_schema(&mut db)?;
+/// # diesel::sql_query("CREATE TABLE invoices (order_id BIGINT)").execute(&mut db)?;
+/// let id = MessageId::new("evt-17")?;
+/// assert_eq!(on_order_paid(&mut db, &id, 7)?, Consumed::Processed(()));
+/// assert_eq!(on_order_paid(&mut db, &id, 7)?, Consumed::Duplicate);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+///
+/// What the body returns, after everything was rolled back; or what [`inbox::begin`] and [`inbox::Consumption::finish`] say.
+///
+/// # Cancellation
+///
+/// Dropping the future of an `async fn` rolls back, and the message is as new; once COMMIT is on the wire, the redelivery finds out.
+pub use idem_macros::consumer;
+
+/// Derives what an event says of itself for the outbox; see the trait [`Event`](trait@Event).
+///
+/// `#[event(type = "…", aggregate_type = "…")]` on a struct, and `#[event(aggregate_id)]` on the field whose text is the aggregate's id. On an enum
+/// `aggregate_type` stands on the enum, `type` on each variant, and `aggregate_id` on a field of each.
+///
+/// ```
+/// use idem_diesel::Event;
+/// use serde::Serialize;
+///
+/// #[derive(Serialize, Event)]
+/// #[event(type = "order.placed", aggregate_type = "order")]
+/// struct OrderPlaced {
+///     #[event(aggregate_id)]
+///     order_id: i64,
+///     cents: i64,
+/// }
+///
+/// let event = OrderPlaced { order_id: 7, cents: 500 };
+/// assert_eq!((event.event_type(), event.aggregate_id().as_str()), ("order.placed", "7"));
+/// ```
+pub use idem_macros::Event;
+
 pub use migrations::{check_schema, ensure_schema};
 pub use transition::{ApplyTransition, EntityKey, StateColumn};
+pub use upsert::{
+    GotOrInserted, UniqueKey, Upserted, get_or_insert, get_or_insert_sync, upsert, upsert_sync,
+};
 
 /// What the macros write; not for use by hand, and free to change.
 #[doc(hidden)]
 pub mod __private {
+    /// For `#[consumer]`.
+    pub mod consumer {
+        pub use crate::consumer::{asynchronous, blocking, duplicate, fail};
+    }
     pub use crate::handler::{Fields, Retries, asynchronous, blocking, fail, replay};
     pub use crate::transition::column_holds_state;
     pub use diesel;

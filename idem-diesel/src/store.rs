@@ -1,4 +1,4 @@
-//! The statements on `api_idempotency`, and the only place where its columns become types.
+//! The statements on this library's tables, and the only place where their columns become types.
 //!
 //! Each file is one statement. They own what they bind, because a statement outlives the call that builds it on async
 //! connections, and they know nothing of policy.
@@ -10,6 +10,8 @@ mod end;
 mod forget;
 mod insert;
 mod look;
+mod messages;
+mod outbox;
 mod probe;
 mod read;
 mod records;
@@ -23,6 +25,14 @@ pub(crate) use end::End;
 pub(crate) use forget::Forget;
 pub(crate) use insert::Insert;
 pub(crate) use look::Look;
+pub(crate) use messages::{
+    Dead, Failed, FailedState, ForgetDead, Mark, MarkAll, MessageKey, Retake, Revive, Seen,
+    SeenAll, SeenState, StillIn,
+};
+pub(crate) use outbox::{
+    Backlog, DeadEvents, DropDead, Enqueue, Enqueued, EventKey, InsertEvent, Lease, Redrive,
+    RemoveEvent, Settle,
+};
 pub(crate) use probe::Probe;
 pub(crate) use read::{Found, KeyLock, Read, Row};
 pub(crate) use records::{Matching, RecordRow, Records, info};
@@ -34,7 +44,7 @@ use std::sync::Arc;
 
 use diesel::QueryResult;
 use diesel::query_builder::AstPass;
-use idem_core::{BoundIntent, Intent};
+use idem_core::{BoundIntent, Intent, MessageId};
 use sha2::{Digest, Sha256};
 
 use crate::dialect::Dialect;
@@ -69,9 +79,22 @@ impl RowKey {
         Self::new(intent, Cow::Owned(operation.to_owned()))
     }
 
+    /// The processing of a message, whose tenant is known if its handler asked for an intent. It has no row; it stands for what runs.
+    pub(crate) fn of_message(
+        intent: Option<&Intent>,
+        subscriber: &'static str,
+        id: &MessageId,
+    ) -> Self {
+        let tenant = intent.map_or("", |intent| intent.tenant().as_str());
+        Self::of_columns(tenant, Cow::Borrowed(subscriber), id.as_str())
+    }
+
     fn new(intent: &Intent, operation: Cow<'static, str>) -> Self {
-        let tenant_id = intent.tenant().as_str().to_owned();
-        let idempotency_key = intent.key().as_str().to_owned();
+        Self::of_columns(intent.tenant().as_str(), operation, intent.key().as_str())
+    }
+
+    fn of_columns(tenant_id: &str, operation: Cow<'static, str>, idempotency_key: &str) -> Self {
+        let (tenant_id, idempotency_key) = (tenant_id.to_owned(), idempotency_key.to_owned());
         let locks = locks(&[&tenant_id, &operation, &idempotency_key]);
         Self(Arc::new(Columns {
             tenant_id,
@@ -116,7 +139,7 @@ impl RowKey {
 }
 
 /// Twice 32 bits of a SHA-256 over the parts with their lengths, as signed numbers: equal in every process.
-fn locks(parts: &[&str]) -> KeyLocks {
+pub(crate) fn locks(parts: &[&str]) -> KeyLocks {
     let mut hasher = Sha256::new();
     for part in parts {
         hasher.update((part.len() as u64).to_be_bytes());

@@ -22,9 +22,9 @@ impl<DB: Dialect, Q> TextQuery<DB> for Q where
 pub(crate) struct Texts<Q>(pub(crate) Q);
 
 #[cfg(any(feature = "_pg", feature = "_sqlite"))]
-impl<Q> QueryId for Texts<Q> {
-    type QueryId = ();
-    const HAS_STATIC_QUERY_ID: bool = false;
+impl<Q: QueryId> QueryId for Texts<Q> {
+    type QueryId = Texts<Q::QueryId>;
+    const HAS_STATIC_QUERY_ID: bool = Q::HAS_STATIC_QUERY_ID;
 }
 
 #[cfg(any(feature = "_pg", feature = "_sqlite"))]

@@ -13,6 +13,7 @@ use crate::driver::{
 use crate::error::{Error, kind_of};
 use crate::running::Place;
 use crate::store::{Read, Row};
+use crate::texts::TextQuery;
 use idem_core::{ErrorKind, Isolation, Nested};
 
 /// A connection inside a call. While a transaction is open on it, dropping it rolls back.
@@ -117,6 +118,33 @@ impl<'c, C: IdempotentConnection> Transaction<'c, C> {
             return settled;
         }
         let opened = self.open_own(opening, wait, read).await;
+        self.closed_if_refused(opened).await
+    }
+
+    /// [`open`](Self::open), then the query: without waiting in between, where the connection can do that.
+    pub(crate) async fn open_and_texts<Q>(
+        &mut self,
+        opening: &Opening,
+        query: Q,
+    ) -> QueryResult<Vec<Option<String>>>
+    where
+        Q: TextQuery<<C::Inner as Driver>::Dialect>,
+    {
+        if self.is_joined() {
+            self.open(opening, None).await?;
+            let texts = self.inner().texts(query).await;
+            if texts.is_err() {
+                self.rollback().await;
+            }
+            return texts;
+        }
+        self.progress = Progress::Open;
+        let texts = self.inner().begin_and_texts(opening, query).await;
+        self.closed_if_refused(texts).await
+    }
+
+    /// Whatever an error at the opening left is gone behind this.
+    async fn closed_if_refused<T>(&mut self, opened: QueryResult<T>) -> QueryResult<T> {
         match &opened {
             Ok(_) => {}
             // An application that sent BEGIN by itself: what is open is its own.

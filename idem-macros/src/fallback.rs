@@ -4,17 +4,31 @@
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
-use syn::{Attribute, FnArg, Signature};
+use syn::{Attribute, FnArg, Meta, Signature};
 
+use crate::handler::signature::any_ident;
 use crate::words;
 
-/// Whether an attribute is ours, under any path: `#[idempotent(…)]` or `#[idem_diesel::idempotent(…)]`.
+/// Whether an attribute has this name, under any path: `#[idempotent(…)]` or `#[idem_diesel::idempotent(…)]`.
+pub(crate) fn is_named(attribute: &Attribute, name: &str) -> bool {
+    let last = attribute.path().segments.last();
+    last.is_some_and(|segment| segment.ident == name)
+}
+
+/// Whether an attribute on a parameter is ours.
 pub(crate) fn is_own(attribute: &Attribute) -> bool {
-    attribute
-        .path()
-        .segments
-        .last()
-        .is_some_and(|segment| segment.ident == words::ATTRIBUTE)
+    is_named(attribute, words::IDEMPOTENT) || is_named(attribute, words::CONSUMER)
+}
+
+/// Whether an attribute on a function is ours. Other libraries have a `#[consumer]`, too: ours says whose messages it takes.
+pub(crate) fn is_guard(attribute: &Attribute) -> bool {
+    let says_whose = || match &attribute.meta {
+        Meta::List(list) => any_ident(list.tokens.clone(), &|word| {
+            word == words::SUBSCRIBER || word == words::SUBSCRIPTION
+        }),
+        Meta::Path(_) | Meta::NameValue(_) => false,
+    };
+    is_named(attribute, words::IDEMPOTENT) || (is_named(attribute, words::CONSUMER) && says_whose())
 }
 
 /// The signature without our attributes on its parameters, which nobody else knows, and without `...`, which the compiler would refuse

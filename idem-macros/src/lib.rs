@@ -1,11 +1,16 @@
-//! The attribute and the derives of `idem-diesel`, which documents and re-exports them.
+//! The attributes and the derives of `idem-diesel`, which documents and re-exports them.
 
+mod args;
+mod consumer;
 mod ctxt;
+mod event;
 mod fallback;
+mod handler;
 mod idempotent;
 mod paths;
 mod request_hash;
 mod state_machine;
+mod stored_name;
 mod words;
 
 use proc_macro::TokenStream;
@@ -17,6 +22,24 @@ use proc_macro::TokenStream;
 #[proc_macro_attribute]
 pub fn idempotent(arguments: TokenStream, item: TokenStream) -> TokenStream {
     idempotent::expand(arguments.into(), item.into()).into()
+}
+
+#[allow(
+    missing_docs,
+    reason = "documented where applications import it: in idem-diesel"
+)]
+#[proc_macro_attribute]
+pub fn consumer(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    consumer::expand(arguments.into(), item.into()).into()
+}
+
+#[allow(
+    missing_docs,
+    reason = "documented where applications import it: in idem-diesel"
+)]
+#[proc_macro_derive(Event, attributes(event))]
+pub fn event(item: TokenStream) -> TokenStream {
+    event::expand(item.into()).into()
 }
 
 #[allow(

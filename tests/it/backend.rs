@@ -8,8 +8,8 @@ use diesel::QueryResult;
 use idem_diesel::admin::{self, Filter, RecordInfo};
 use idem_diesel::retention::{self, Purge, Purged};
 use idem_diesel::{
-    Error, ErrorKind, IdempotencyKey, IdempotentConnection, Intent, Operation, Outcome, Retention,
-    Tenant, Verdict,
+    Async, Blocking, Error, ErrorKind, Flavor, IdempotencyKey, IdempotentConnection, Intent, Operation, Outcome, Retention,
+    Run, Tenant, Verdict,
 };
 
 use crate::shop::{
@@ -165,9 +165,35 @@ pub fn kind<T: std::fmt::Debug>(result: Result<T, ShopError>) -> ErrorKind {
 /// The operation of the guard's tests.
 pub const PERFORM: Operation = Operation::new("tests.perform", Retention::literal("48h"));
 
+/// Waits for what a function of the library gives on a connection of this flavor.
+pub trait Wait: Flavor {
+    fn wait<'a, T: Send + 'a>(run: Self::Run<'a, T>) -> impl Future<Output = T> + Send;
+}
+
+impl Wait for Blocking {
+    fn wait<'a, T: Send + 'a>(run: T) -> impl Future<Output = T> + Send {
+        std::future::ready(run)
+    }
+}
+
+impl Wait for Async {
+    fn wait<'a, T: Send + 'a>(run: Self::Run<'a, T>) -> impl Future<Output = T> + Send {
+        run
+    }
+}
+
+/// What a function of the library gives on any connection. On a sync one it has blocked the thread meanwhile.
+pub async fn on<'a, C, T>(run: Run<'a, C, T>) -> T
+where
+    C: IdempotentConnection<Flavor: Wait>,
+    T: Send + 'a,
+{
+    <C::Flavor as Wait>::wait(run).await
+}
+
 /// A kind of connection, with the shop's handlers for it.
 pub trait Backend: Sized + Send + Sync + 'static {
-    type Conn: IdempotentConnection + Send + 'static;
+    type Conn: IdempotentConnection<Flavor: Wait> + Send + 'static;
 
     fn is_postgres() -> bool;
 

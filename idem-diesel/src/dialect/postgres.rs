@@ -4,7 +4,7 @@ use diesel::QueryResult;
 use diesel::pg::{Pg, PgTypeMetadata};
 use diesel::query_builder::{AstPass, QueryFragment, QueryId};
 use diesel::serialize::{IsNull, Output, ToSql};
-use diesel::sql_types::{BigInt, Binary, HasSqlType, Text};
+use diesel::sql_types::{BigInt, Binary, HasSqlType, Nullable, Text};
 
 use super::{Dialect, Script, TableName};
 use crate::store::KeyLocks;
@@ -88,11 +88,18 @@ impl Dialect for Pg {
     const READS_BEFORE_BEGIN: bool = false;
     const ALWAYS_SAVEPOINT: bool = false;
     const STORED_ROWS: usize = 0;
-    const SCRIPTS: &'static [Script] = &[Script {
-        version: "idem_0001_api_idempotency",
-        up: include_str!("../../migrations/postgres/0001_api_idempotency/up.sql"),
-        down: include_str!("../../migrations/postgres/0001_api_idempotency/down.sql"),
-    }];
+    const SCRIPTS: &'static [Script] = &[
+        Script {
+            version: "idem_0001_api_idempotency",
+            up: include_str!("../../migrations/postgres/0001_api_idempotency/up.sql"),
+            down: include_str!("../../migrations/postgres/0001_api_idempotency/down.sql"),
+        },
+        Script {
+            version: "idem_0002_messages",
+            up: include_str!("../../migrations/postgres/0002_messages/up.sql"),
+            down: include_str!("../../migrations/postgres/0002_messages/down.sql"),
+        },
+    ];
     const LOCK_SCHEMA: &'static str = "SELECT pg_advisory_xact_lock(1768187245, 0)";
     const SCHEMA_FACTS: &'static str = "\
         SELECT a.attname || ' ' || format_type(a.atttypid, a.atttypmod) \
@@ -143,6 +150,17 @@ impl Dialect for Pg {
     const LOCKS: &'static str = "right(current_setting('idem.call', true), 2)";
     const BEGAN_AT: &'static str = "transaction_timestamp()";
     const CLAIMS_BY_ROW: bool = false;
+    const CLAIMED_AT: &'static str = "\
+        CAST(CAST(extract(epoch FROM transaction_timestamp()) * 1000000 AS bigint) AS text) \
+        || left(set_config('statement_timeout', current_setting('idem.statement_timeout', true), true), 0)";
+    const FIRST_OF_EACH: &'static str = "(each.value ->> 0) COLLATE \"C\"";
+    const GREATEST: &'static str = "greatest";
+    const FROM_HELD: &'static str = " FROM held";
+    const SKIP_LOCKED: &'static str = " FOR UPDATE OF d SKIP LOCKED";
+    const AFTER_MILLIS: [&'static str; 2] = ["clock_timestamp() + ", " * interval '1 millisecond'"];
+    const HAS_CAPTURE: bool = true;
+    const UUID: &'static str = "uuid";
+    const JSON_ARRAY: &'static str = "json_build_array";
     /// The setting is the session's, but it was made inside the transaction, so a rollback took it back.
     const COMMITTED_CALL: Option<&'static str> = Some("SELECT current_setting('idem.call', true)");
     const NOW: &'static str = "clock_timestamp()";
@@ -219,6 +237,35 @@ impl Dialect for Pg {
 
     fn push_bytes<'b>(out: &mut AstPass<'_, 'b, Self>, bytes: &'b [u8]) -> QueryResult<()> {
         out.push_bind_param::<Binary, [u8]>(bytes)
+    }
+
+    fn push_optional_bytes<'b>(
+        out: &mut AstPass<'_, 'b, Self>,
+        bytes: Option<&'b [u8]>,
+    ) -> QueryResult<()> {
+        match bytes {
+            Some(bytes) => out.push_bind_param::<Binary, [u8]>(bytes),
+            None => out.push_bind_param::<Nullable<Binary>, Option<Vec<u8>>>(&None),
+        }
+    }
+
+    fn hex(column: &str) -> String {
+        format!("encode({column}, 'hex')")
+    }
+
+    /// A class beside those of the keys and of the purge: "ideq".
+    fn push_hold_order<'b>(out: &mut AstPass<'_, 'b, Self>, lock: &'b i64) -> QueryResult<()> {
+        out.push_sql("WITH held AS MATERIALIZED (SELECT pg_advisory_xact_lock(1768187249, CAST(");
+        out.push_bind_param::<BigInt, i64>(lock)?;
+        out.push_sql(" AS integer))) ");
+        Ok(())
+    }
+
+    fn push_each<'b>(out: &mut AstPass<'_, 'b, Self>, json: &'b str) -> QueryResult<()> {
+        out.push_sql("jsonb_array_elements(CAST(");
+        out.push_bind_param::<Text, str>(json)?;
+        out.push_sql(" AS jsonb)) AS each(value)");
+        Ok(())
     }
 
     fn push_integer<'b>(out: &mut AstPass<'_, 'b, Self>, integer: &'b i64) -> QueryResult<()> {

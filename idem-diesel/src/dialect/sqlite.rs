@@ -2,7 +2,7 @@
 
 use diesel::QueryResult;
 use diesel::query_builder::{AstPass, QueryFragment};
-use diesel::sql_types::{BigInt, Binary, Text};
+use diesel::sql_types::{BigInt, Binary, Nullable, Text};
 use diesel::sqlite::Sqlite;
 
 use super::{Dialect, Script, TableName};
@@ -27,11 +27,18 @@ impl Dialect for Sqlite {
     const READS_BEFORE_BEGIN: bool = true;
     const ALWAYS_SAVEPOINT: bool = true;
     const STORED_ROWS: usize = 1;
-    const SCRIPTS: &'static [Script] = &[Script {
-        version: "idem_0001_api_idempotency",
-        up: include_str!("../../migrations/sqlite/0001_api_idempotency/up.sql"),
-        down: include_str!("../../migrations/sqlite/0001_api_idempotency/down.sql"),
-    }];
+    const SCRIPTS: &'static [Script] = &[
+        Script {
+            version: "idem_0001_api_idempotency",
+            up: include_str!("../../migrations/sqlite/0001_api_idempotency/up.sql"),
+            down: include_str!("../../migrations/sqlite/0001_api_idempotency/down.sql"),
+        },
+        Script {
+            version: "idem_0002_messages",
+            up: include_str!("../../migrations/sqlite/0002_messages/up.sql"),
+            down: include_str!("../../migrations/sqlite/0002_messages/down.sql"),
+        },
+    ];
     /// BEGIN IMMEDIATE holds the one write lock already.
     const LOCK_SCHEMA: &'static str = "SELECT 1";
     const SCHEMA_FACTS: &'static str = "\
@@ -73,6 +80,19 @@ impl Dialect for Sqlite {
     const BEGAN_AT: &'static str = Self::NOW;
     /// Nothing else tells a body that sent COMMIT from one that sent ROLLBACK.
     const CLAIMS_BY_ROW: bool = true;
+    const CLAIMED_AT: &'static str = "'0'";
+    const FIRST_OF_EACH: &'static str = "each.value ->> 0";
+    const GREATEST: &'static str = "max";
+    /// Without a condition SQLite takes ON for that of a join.
+    const FROM_HELD: &'static str = " WHERE true";
+    const SKIP_LOCKED: &'static str = "";
+    const AFTER_MILLIS: [&'static str; 2] = [
+        "strftime('%Y-%m-%d %H:%M:%f', 'now', (",
+        " / 1000.0) || ' seconds')",
+    ];
+    const HAS_CAPTURE: bool = false;
+    const UUID: &'static str = "text";
+    const JSON_ARRAY: &'static str = "json_array";
     const COMMITTED_CALL: Option<&'static str> = None;
     const NOW: &'static str = "strftime('%Y-%m-%d %H:%M:%f', 'now')";
     /// BEGIN IMMEDIATE holds the one write lock already, and with it every row.
@@ -146,6 +166,32 @@ impl Dialect for Sqlite {
 
     fn push_bytes<'b>(out: &mut AstPass<'_, 'b, Self>, bytes: &'b [u8]) -> QueryResult<()> {
         out.push_bind_param::<Binary, [u8]>(bytes)
+    }
+
+    fn push_optional_bytes<'b>(
+        out: &mut AstPass<'_, 'b, Self>,
+        bytes: Option<&'b [u8]>,
+    ) -> QueryResult<()> {
+        match bytes {
+            Some(bytes) => out.push_bind_param::<Binary, [u8]>(bytes),
+            None => out.push_bind_param::<Nullable<Binary>, Option<Vec<u8>>>(&None),
+        }
+    }
+
+    fn hex(column: &str) -> String {
+        format!("hex({column})")
+    }
+
+    /// The one write lock is held until the commit.
+    fn push_hold_order<'b>(_: &mut AstPass<'_, 'b, Self>, _: &'b i64) -> QueryResult<()> {
+        Ok(())
+    }
+
+    fn push_each<'b>(out: &mut AstPass<'_, 'b, Self>, json: &'b str) -> QueryResult<()> {
+        out.push_sql("json_each(");
+        out.push_bind_param::<Text, str>(json)?;
+        out.push_sql(") AS each");
+        Ok(())
     }
 
     fn push_integer<'b>(out: &mut AstPass<'_, 'b, Self>, integer: &'b i64) -> QueryResult<()> {

@@ -69,12 +69,7 @@ impl Driver for AsyncPgConnection {
         read: Read,
     ) -> QueryResult<Row> {
         let text = postgres::begin_text(opening, wait);
-        // Diesel's account comes first, so that it is right whenever this is dropped.
-        self.status()
-            .transaction_state()?
-            .change_transaction_depth(TransactionDepthChange::IncreaseDepth)?;
-        self.instrumentation()
-            .on_connection_event(InstrumentationEvent::begin_transaction(NonZeroU32::MIN));
+        count_begin(self)?;
         let shared = &*self;
         let (mut first, mut second) = (shared, shared);
         let (began, row) = join(
@@ -85,6 +80,28 @@ impl Driver for AsyncPgConnection {
         began?;
         canceller::nothing_runs(self);
         row
+    }
+
+    async fn begin_and_texts<Q>(
+        &mut self,
+        opening: &Opening,
+        query: Q,
+    ) -> QueryResult<Vec<Option<String>>>
+    where
+        Q: TextQuery<Self::Dialect>,
+    {
+        let text = postgres::begin_text(opening, None);
+        count_begin(self)?;
+        let shared = &*self;
+        let (mut first, mut second) = (shared, shared);
+        let (began, texts) = join(
+            first.batch_execute(&text),
+            RunQueryDsl::load(Texts(query), &mut second),
+        )
+        .await;
+        began?;
+        canceller::nothing_runs(self);
+        texts
     }
 
     async fn wait_apart(&mut self, call: &Call, wait: Wait) -> QueryResult<()> {
@@ -235,6 +252,16 @@ impl Driver for AsyncPgConnection {
         running.cancel();
         Abandoned::Broken
     }
+}
+
+/// Tells Diesel of a BEGIN that is about to be sent, so that its account is right whenever the future is dropped.
+fn count_begin(db: &mut AsyncPgConnection) -> QueryResult<()> {
+    db.status()
+        .transaction_state()?
+        .change_transaction_depth(TransactionDepthChange::IncreaseDepth)?;
+    db.instrumentation()
+        .on_connection_event(InstrumentationEvent::begin_transaction(NonZeroU32::MIN));
+    Ok(())
 }
 
 /// Sends text without waiting for its answer: one poll puts the message on the wire, behind whatever is in flight.

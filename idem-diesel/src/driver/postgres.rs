@@ -85,6 +85,16 @@ fn push_settings(text: &mut String, opening: &Opening, is_own: bool) {
             ),
         );
     }
+    if let Some(claim_within) = opening.claim_within {
+        let milliseconds = milliseconds(claim_within);
+        append(
+            text,
+            format_args!(
+                "; SELECT set_config('idem.statement_timeout', current_setting('statement_timeout'), true), \
+                 set_config('statement_timeout', '{milliseconds}', true)"
+            ),
+        );
+    }
     if let Some(Call { name, locks }) = &opening.call {
         let locks = try_locks(*locks);
         // Of the session, not of the transaction: it stays if the transaction is committed, whoever commits it.

@@ -1,10 +1,9 @@
 //! An annotated function that has passed every rule, ready to be expanded.
 
-use proc_macro2::{Group, TokenStream};
-use syn::{Attribute, Expr, Ident, LitInt, LitStr, Pat, Path, Signature, Token, Type, Visibility};
+use syn::{Attribute, Ident, LitInt, LitStr, Path, Token};
 
 use super::check::Checked;
-use super::signature::IntentForm;
+use crate::handler::parts::{Handler, Intent};
 
 /// What `expand` writes. Only `check` holds a [`Checked`], so only `check` can build it.
 pub(super) struct Operation(Parts);
@@ -20,24 +19,12 @@ impl Operation {
 }
 
 pub(super) struct Parts {
-    pub(super) krate: TokenStream,
     pub(super) scope: LitStr,
     pub(super) ttl: Ttl,
     pub(super) policy: Option<Path>,
-    pub(super) transition: Option<Transition>,
     pub(super) retries: Option<Retries>,
-
-    pub(super) attrs: Vec<Attribute>,
-    pub(super) vis: Visibility,
-    /// As it is emitted: our attributes are gone, the patterns in [`Request::pattern`] are names.
-    pub(super) sig: Signature,
-    pub(super) output: Type,
-    pub(super) inner_attrs: Vec<Attribute>,
-    pub(super) block: Group,
-
-    pub(super) connection: Connection,
+    pub(super) handler: Handler,
     pub(super) intent: Intent,
-    pub(super) requests: Vec<Request>,
 }
 
 pub(super) enum Ttl {
@@ -60,45 +47,4 @@ pub(super) struct Owned {
     pub(super) name: Ident,
     pub(super) mutability: Option<Token![mut]>,
     pub(super) cfg: Vec<Attribute>,
-}
-
-pub(super) struct Transition {
-    /// The enum, as `OrderStatus` in `OrderStatus::Paid`.
-    pub(super) machine: Path,
-    pub(super) from: Vec<Path>,
-    pub(super) to: Path,
-    pub(super) id: Expr,
-}
-
-pub(super) struct Connection {
-    /// The name in the signature.
-    pub(super) name: Ident,
-    /// The `C` of `&mut C`.
-    pub(super) ty: Type,
-    pub(super) visible: Option<Visible>,
-}
-
-pub(super) struct Intent {
-    /// The name in the signature.
-    pub(super) name: Ident,
-    pub(super) form: IntentForm,
-    pub(super) visible: Option<Visible>,
-}
-
-/// What the body calls its connection or intent; absent where it calls it nothing.
-pub(super) struct Visible {
-    pub(super) mutability: Option<Token![mut]>,
-    pub(super) name: Ident,
-}
-
-/// A parameter that the request hash covers.
-pub(super) struct Request {
-    /// What the hash calls it.
-    pub(super) label: String,
-    /// The variable that holds it.
-    pub(super) name: Ident,
-    pub(super) ty: Type,
-    pub(super) cfg: Vec<Attribute>,
-    /// What was written in place of `name`; bound after the hash was taken.
-    pub(super) pattern: Option<Pat>,
 }

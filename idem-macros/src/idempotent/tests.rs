@@ -1,76 +1,21 @@
 //! Golden expansions, read in review like code, and the errors of mistakes that come together.
-//!
-//! `BLESS=1 cargo test -p idem-macros` rewrites what is generated here.
-
-use std::path::Path;
-use std::{env, fs};
 
 use proc_macro2::TokenStream;
 use quote::quote;
 
 use super::expand;
+use crate::handler::testing;
 
 /// Compares the expansion with `tests/expand/{name}.rs`.
 #[track_caller]
 fn golden(name: &str, arguments: TokenStream, item: TokenStream) {
-    let file = syn::parse2(expand(arguments, item)).expect("an expansion is Rust");
-    generated(
-        &format!("tests/expand/{name}.rs"),
-        &prettyplease::unparse(&file),
-    );
-}
-
-/// Compares what was generated with the file that holds it.
-#[track_caller]
-fn generated(path: &str, actual: &str) {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
-    if env::var_os("BLESS").is_some() {
-        fs::write(&file, actual).expect("the file is writable");
-    }
-    let expected = fs::read_to_string(&file).unwrap_or_default();
-    let differs = |(is, was): &(&str, &str)| is != was;
-    let padding = std::iter::repeat("");
-    let lines = actual
-        .lines()
-        .chain(padding.clone())
-        .zip(expected.lines().chain(padding));
-    let at_most = actual.lines().count().max(expected.lines().count());
-    let first = lines
-        .take(at_most)
-        .enumerate()
-        .find(|(_, lines)| differs(lines));
-    assert!(
-        actual == expected,
-        "{path} is not what is generated, {first:#?}: look at the change that BLESS=1 makes"
-    );
-}
-
-/// The messages of the errors, in order.
-fn errors(arguments: TokenStream, item: TokenStream) -> Vec<String> {
-    let expanded = expand(arguments, item);
-    let file: syn::File = syn::parse2(expanded).expect("the item is emitted beside the errors");
-    let messages = file.items.into_iter().filter_map(|item| match item {
-        syn::Item::Macro(item) if item.mac.path.segments.last()?.ident == "compile_error" => Some(
-            item.mac
-                .parse_body::<syn::LitStr>()
-                .expect("a message")
-                .value(),
-        ),
-        _ => None,
-    });
-    messages.collect()
+    testing::golden(&format!("tests/expand/{name}.rs"), expand(arguments, item));
 }
 
 /// One error for each expected part, no other.
 #[track_caller]
 fn refused(arguments: TokenStream, item: TokenStream, expected: &[&str]) {
-    let errors = errors(arguments, item);
-    let all_right = errors.len() == expected.len()
-        && errors
-            .iter()
-            .zip(expected)
-            .all(|(error, expected)| error.contains(expected));
-    assert!(all_right, "expected {expected:#?}, got {errors:#?}");
+    testing::refused(expand(arguments, item), expected);
 }
 
 fn terms() -> TokenStream {
@@ -509,62 +454,42 @@ fn a_method_that_async_trait_has_rewritten_is_one_error() {
     );
 }
 
-/// The fixtures of every accepted shape, each a module, as they are when somebody deletes the attribute.
-const WITHOUT_THE_ATTRIBUTE: &str = "../tests/ui/pass/idempotent_without_the_attribute.rs";
-
 #[test]
-fn fixtures_without_the_attribute_are_up_to_date() {
-    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/ui/pass");
-    let mut names: Vec<String> = fs::read_dir(fixtures.clone())
-        .expect("the fixtures are beside this crate")
-        .map(|entry| {
-            entry
-                .expect("a readable folder")
-                .file_name()
-                .into_string()
-                .expect("a UTF-8 name")
-        })
-        .filter(|name| name.starts_with("idempotent_") && !WITHOUT_THE_ATTRIBUTE.ends_with(name))
-        .collect();
-    names.sort();
-    assert!(!names.is_empty(), "no fixtures in {}", fixtures.display());
-
-    let mut modules = String::from(
-        "//! The other `idempotent_*` fixtures without the attribute: still ordinary Rust. Written by a test of `idem-macros`.\n\
-         #![allow(unused)]\n",
-    );
-    let mut calls = String::new();
-    for name in names {
-        let source = fs::read_to_string(fixtures.join(&name)).expect("a fixture");
-        let module = name
-            .trim_start_matches("idempotent_")
-            .trim_end_matches(".rs");
-        let source = without_the_attribute(&source);
-        modules.extend(["\nmod ", module, " {\n", &source, "}\n"]);
-        calls.extend(["    ", module, "::main();\n"]);
-    }
-    generated(
-        WITHOUT_THE_ATTRIBUTE,
-        &format!("{modules}\nfn main() {{\n{calls}}}\n"),
+fn the_words_of_a_consumer_are_not_those_of_a_command() {
+    refused(
+        terms(),
+        quote!(
+            #[consumer(subscriber = "billing", retention = "7d")]
+            fn pay(
+                db: &mut SqliteConnection,
+                intent: &Intent,
+                #[consumer(skip)] trace: &str,
+            ) -> QueryResult<()> {
+                store(db)
+            }
+        ),
+        &[
+            "this function is idempotent already: keep one of the attributes",
+            "this function is idempotent: write `#[idempotent(skip)]`",
+        ],
     );
 }
 
-/// The text without `#[idempotent(…)]` and without its import, with a `main` that the parent can call.
-fn without_the_attribute(source: &str) -> String {
-    let mut rest = source;
-    let mut kept = String::new();
-    while let Some((before, after)) = rest.split_once("#[idempotent(") {
-        kept.push_str(before.trim_end_matches(' '));
-        let (_, after) = after.split_once(")]").expect("the attribute ends");
-        rest = after.trim_start_matches([' ', '\n']);
-        // What follows on the next line begins where the attribute did.
-        kept.push_str(&before[before.trim_end_matches(' ').len()..]);
-    }
-    kept.push_str(rest);
-    let lines = kept.lines().filter(|line| !line.ends_with("::idempotent;"));
-    let mut text: String = lines.flat_map(|line| [line, "\n"]).collect();
-    for main in ["\nfn main()", "\nasync fn main()"] {
-        text = text.replace(main, &format!("\npub(crate) {}", main.trim_start()));
-    }
-    text
+#[test]
+fn a_consumer_of_another_library_is_left_alone() {
+    refused(
+        terms(),
+        quote!(
+            #[kafka::consumer(topic = "orders")]
+            fn pay(db: &mut SqliteConnection, intent: &Intent) -> QueryResult<()> {
+                store(db)
+            }
+        ),
+        &[],
+    );
+}
+
+#[test]
+fn fixtures_without_the_attribute_are_up_to_date() {
+    testing::without_the_attribute_is_up_to_date("idempotent");
 }

@@ -2,12 +2,14 @@
 
 use syn::{LitInt, PatIdent, Type};
 
-use super::request::{ParameterWords, Requests};
-use super::{Uses, wrong_value};
+use crate::args::{Args, Word};
 use crate::ctxt::Ctxt;
-use crate::idempotent::args::{Args, Word};
-use crate::idempotent::operation::{Owned, Request};
-use crate::idempotent::signature::Parameter;
+use crate::handler::check::request::{ParameterWords, Requests};
+use crate::handler::check::{Uses, wrong_value};
+use crate::handler::parts::Request;
+use crate::handler::signature::Parameter;
+use crate::idempotent::KIND;
+use crate::idempotent::operation::Owned;
 use crate::words;
 
 /// More than this many conflicts in a row are no accident.
@@ -76,7 +78,7 @@ fn kept(name: syn::Ident, binding: Option<&PatIdent>, parameter: &Parameter<'_>)
 /// Each run is a transaction of its own: a bound that is not written, or is huge, would hold a caller for ever.
 fn rule_retries_number(word: &Word, ctxt: &Ctxt) -> Option<LitInt> {
     let Some(number) = word.number() else {
-        return wrong_value(word, "a whole number", ctxt);
+        return wrong_value(word, "a whole number", &KIND, ctxt);
     };
     if matches!(number.base10_parse::<u8>(), Ok(1..=MOST)) {
         return Some(number.clone());

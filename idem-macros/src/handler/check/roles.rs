@@ -2,138 +2,184 @@
 
 use syn::{Ident, Pat, PatIdent};
 
-use super::request::{self, ParameterWords};
 use super::{Renamed, Uses, fresh, shown, wrong_value};
+use crate::args::{Args, Word};
 use crate::ctxt::Ctxt;
-use crate::idempotent::args::{Args, Word};
-use crate::idempotent::operation::{Connection, Intent, Visible};
-use crate::idempotent::signature::{Body, Function, Parameter};
+use crate::handler::kind::Kind;
+use crate::handler::parts::{Connection, Intent, Visible};
+use crate::handler::signature::{Body, Function, Parameter};
 use crate::words;
 
-/// Which parameter is what. A role is `None` where a rule has refused it.
-pub(super) struct Roles<'a> {
-    connection: Option<&'a Parameter<'a>>,
-    intent: Option<&'a Parameter<'a>>,
-    /// What is neither, with the words on it.
-    pub(super) others: Vec<(&'a Parameter<'a>, ParameterWords)>,
+/// The parameters that may have a role: the one that a word names, or all that look like it.
+pub(crate) struct Candidates<'a> {
+    /// The word that can name the parameter.
+    word: &'static str,
+    is_named: bool,
+    found: Vec<&'a Parameter<'a>>,
 }
 
 /// A role, and its place in the signature where that gets a plain name.
-pub(super) struct Resolved<T> {
-    pub(super) role: T,
-    pub(super) place: Option<Renamed>,
+pub(crate) struct Resolved<T> {
+    pub(crate) role: T,
+    pub(crate) place: Option<Renamed>,
 }
 
-impl<'a> Roles<'a> {
-    pub(super) fn of(
+impl<'a> Candidates<'a> {
+    /// The parameter that the word `word` names, else every parameter that `looks` like it. `fits` tells the ones that the word could
+    /// name. `named` is the rule for what it names.
+    pub(crate) fn of(
+        word: &'static str,
         args: &Args,
-        function: &Function,
         parameters: &'a [Parameter<'a>],
-        ctxt: &Ctxt,
+        looks: impl Fn(&Parameter<'_>) -> bool,
+        named: impl FnOnce(&Word) -> Option<&'a Parameter<'a>>,
     ) -> Self {
-        let named_intent = args.find(words::INTENT);
-        let intents: Vec<_> = match named_intent {
-            Some(word) => rule_intent_name(word, parameters, ctxt)
-                .into_iter()
-                .collect(),
-            None => parameters
-                .iter()
-                .filter(|parameter| parameter.is_intent())
-                .collect(),
-        };
-        let is_intent =
-            |parameter: &Parameter<'_>| intents.iter().any(|intent| intent.at == parameter.at);
-
-        let named_conn = args.find(words::CONN);
-        let is_candidate =
-            |parameter: &&Parameter<'_>| parameter.exclusive().is_some() && !is_intent(parameter);
-        let connections: Vec<_> = match named_conn {
-            Some(word) => rule_conn_name(word, parameters, ctxt).into_iter().collect(),
-            None => parameters.iter().filter(is_candidate).collect(),
-        };
-        let is_connection = |parameter: &Parameter<'_>| {
-            connections
-                .iter()
-                .any(|connection| connection.at == parameter.at)
-        };
-
-        let connection = match connections.as_slice() {
-            _ if !rule_roles_without_cfg(&connections, ctxt) => None,
-            [connection] => Some(*connection),
-            // `conn = name` has an error of its own.
-            [] if named_conn.is_some() => None,
-            [] => rule_conn_missing(function, ctxt),
-            [_, second, ..] => rule_conn_ambiguous(&connections, second, ctxt),
-        };
-        let intent = match intents.as_slice() {
-            _ if !rule_roles_without_cfg(&intents, ctxt) => None,
-            [intent] => Some(*intent),
-            [] if named_intent.is_some() => None,
-            [] => rule_intent_missing(function, ctxt),
-            [_, second, ..] => rule_intent_ambiguous(&intents, second, ctxt),
-        };
-
-        request::rule_parameter_words_place(
-            function,
-            [connection, intent].into_iter().flatten(),
-            ctxt,
-        );
-        let others = parameters
-            .iter()
-            .filter(|parameter| !is_connection(parameter) && !is_intent(parameter))
-            .map(|parameter| (parameter, request::parameter_words(parameter, ctxt)))
-            .collect();
+        let written = args.find(word);
         Self {
-            connection,
-            intent,
-            others,
+            word,
+            is_named: written.is_some(),
+            found: match written {
+                Some(word) => named(word).into_iter().collect(),
+                None => parameters
+                    .iter()
+                    .filter(|parameter| looks(parameter))
+                    .collect(),
+            },
         }
     }
 
-    pub(super) fn connection(&self, uses: &Uses<'_>, ctxt: &Ctxt) -> Option<Resolved<Connection>> {
-        let parameter = self.connection?;
-        let binding = rule_conn_pattern(parameter, ctxt)?;
-        if let Some(body) = uses.body {
-            rule_conn_unused(&binding.ident, body, ctxt)?;
-        }
-        let ty = parameter.exclusive()?.clone();
-        let (name, visible) = names(binding, uses);
-        let place = renamed(parameter, &name, binding, visible.as_ref());
-        Some(Resolved {
-            role: Connection { name, ty, visible },
-            place,
-        })
+    /// Whether no parameter may have the role, and none was named.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.found.is_empty() && !self.is_named
     }
 
-    pub(super) fn intent(&self, uses: &Uses<'_>, ctxt: &Ctxt) -> Option<Resolved<Intent>> {
-        let parameter = self.intent?;
-        rule_intent_exclusive(parameter, ctxt)?;
-        let form = parameter.intent_form();
-        let (role, place) = if let Some(binding) = rule_intent_pattern(parameter, ctxt)? {
-            let (name, visible) = names(binding, uses);
-            let place = renamed(parameter, &name, binding, visible.as_ref());
-            (
-                Intent {
-                    name,
-                    form,
-                    visible,
-                },
-                place,
-            )
-        } else {
-            let name = fresh("intent", parameter.start());
-            let place = Some((parameter.at, name.clone()));
-            (
-                Intent {
-                    name,
-                    form,
-                    visible: None,
-                },
-                place,
-            )
+    pub(crate) fn hold(&self, parameter: &Parameter<'_>) -> bool {
+        self.found.iter().any(|found| found.at == parameter.at)
+    }
+
+    /// The one parameter with the role. `missing` says that there is none, `ambiguous` that there are several.
+    pub(crate) fn only(
+        &self,
+        kind: &Kind,
+        ctxt: &Ctxt,
+        missing: impl FnOnce(),
+        ambiguous: impl FnOnce(&str, &Parameter<'_>),
+    ) -> Option<&'a Parameter<'a>> {
+        match self.found.as_slice() {
+            _ if !rule_roles_without_cfg(&self.found, kind, ctxt) => return None,
+            [only] => return Some(*only),
+            // A wrong name has an error of its own.
+            [] if self.is_named => {}
+            [] => missing(),
+            [_, second, ..] => ambiguous(&choices(self.word, &self.found), second),
+        }
+        None
+    }
+}
+
+/// The parameters that may be the intent.
+pub(crate) fn intents<'a>(
+    args: &Args,
+    parameters: &'a [Parameter<'a>],
+    kind: &Kind,
+    ctxt: &Ctxt,
+) -> Candidates<'a> {
+    Candidates::of(
+        words::INTENT,
+        args,
+        parameters,
+        |parameter: &Parameter<'_>| parameter.is_intent(),
+        |word| rule_intent_name(word, parameters, kind, ctxt),
+    )
+}
+
+/// The parameters that may be the connection: those that can be written through, and have no other role.
+pub(crate) fn connections<'a>(
+    args: &Args,
+    parameters: &'a [Parameter<'a>],
+    has_other_role: impl Fn(&Parameter<'_>) -> bool,
+    kind: &Kind,
+    ctxt: &Ctxt,
+) -> Candidates<'a> {
+    let is_candidate =
+        |parameter: &Parameter<'_>| parameter.exclusive().is_some() && !has_other_role(parameter);
+    Candidates::of(words::CONN, args, parameters, is_candidate, |word| {
+        rule_conn_name(word, parameters, kind, ctxt)
+    })
+}
+
+/// The one connection.
+pub(crate) fn connection<'a>(
+    candidates: &Candidates<'a>,
+    function: &Function,
+    kind: &Kind,
+    ctxt: &Ctxt,
+) -> Option<&'a Parameter<'a>> {
+    candidates.only(
+        kind,
+        ctxt,
+        || rule_conn_missing(function, ctxt),
+        |choices, second| rule_conn_ambiguous(choices, second, ctxt),
+    )
+}
+
+/// The one intent; `missing` is the rule where it must be there.
+pub(crate) fn intent<'a>(
+    candidates: &Candidates<'a>,
+    kind: &Kind,
+    ctxt: &Ctxt,
+    missing: impl FnOnce(),
+) -> Option<&'a Parameter<'a>> {
+    candidates.only(kind, ctxt, missing, |choices, second| {
+        rule_intent_ambiguous(choices, second, ctxt);
+    })
+}
+
+/// What the guard and the body call the connection.
+pub(crate) fn resolved_connection(
+    parameter: &Parameter<'_>,
+    uses: &Uses<'_>,
+    ctxt: &Ctxt,
+) -> Option<Resolved<Connection>> {
+    let binding = rule_conn_pattern(parameter, ctxt)?;
+    if let Some(body) = uses.body {
+        rule_conn_unused(&binding.ident, body, ctxt)?;
+    }
+    let ty = parameter.exclusive()?.clone();
+    let (name, visible) = names(binding, uses);
+    let place = renamed(parameter, &name, binding, visible.as_ref());
+    Some(Resolved {
+        role: Connection { name, ty, visible },
+        place,
+    })
+}
+
+/// What the guard and the body call the intent.
+pub(crate) fn resolved_intent(
+    parameter: &Parameter<'_>,
+    uses: &Uses<'_>,
+    ctxt: &Ctxt,
+) -> Option<Resolved<Intent>> {
+    rule_intent_exclusive(parameter, ctxt)?;
+    let form = parameter.form();
+    let Some(binding) = rule_intent_pattern(parameter, ctxt)? else {
+        let name = fresh("intent", parameter.start());
+        let place = Some((parameter.at, name.clone()));
+        let role = Intent {
+            name,
+            form,
+            visible: None,
         };
-        Some(Resolved { role, place })
-    }
+        return Some(Resolved { role, place });
+    };
+    let (name, visible) = names(binding, uses);
+    let place = renamed(parameter, &name, binding, visible.as_ref());
+    let role = Intent {
+        name,
+        form,
+        visible,
+    };
+    Some(Resolved { role, place })
 }
 
 /// What the guard calls a parameter, and what the body calls it if it does.
@@ -167,10 +213,11 @@ fn renamed(
 fn rule_conn_name<'a>(
     word: &Word,
     parameters: &'a [Parameter<'a>],
+    kind: &Kind,
     ctxt: &Ctxt,
 ) -> Option<&'a Parameter<'a>> {
     let fits = |parameter: &Parameter<'_>| parameter.exclusive().is_some();
-    let (name, parameter) = named(word, parameters, fits, ctxt)?;
+    let (name, parameter) = named(word, parameters, fits, kind, ctxt)?;
     if parameter.exclusive().is_none() {
         ctxt.error(
             parameter.ty,
@@ -185,7 +232,7 @@ fn rule_conn_name<'a>(
 }
 
 // Only what runs on the connection of the transaction is protected, so the macro must see it.
-fn rule_conn_missing<'a>(function: &Function, ctxt: &Ctxt) -> Option<&'a Parameter<'a>> {
+fn rule_conn_missing(function: &Function, ctxt: &Ctxt) {
     let advice = match function.sig.receiver() {
         Some(_) => {
             "the guard cannot see a connection inside of `self`, so take it as a parameter, such as"
@@ -196,68 +243,49 @@ fn rule_conn_missing<'a>(function: &Function, ctxt: &Ctxt) -> Option<&'a Paramet
         &function.sig.ident,
         format_args!("no connection: {advice} `db: &mut SqliteConnection`"),
     );
-    None
 }
 
 // Guarding the wrong one of two databases would protect nothing.
-fn rule_conn_ambiguous<'a>(
-    candidates: &[&Parameter<'_>],
-    second: &Parameter<'_>,
-    ctxt: &Ctxt,
-) -> Option<&'a Parameter<'a>> {
-    let choices = choices(words::CONN, candidates);
+fn rule_conn_ambiguous(choices: &str, second: &Parameter<'_>, ctxt: &Ctxt) {
     ctxt.error(
         second.pat,
         format_args!(
             "more than one parameter is `&mut`: say which one is the connection, {choices}"
         ),
     );
-    None
 }
 
 // A misspelt name would leave the call without a key.
 fn rule_intent_name<'a>(
     word: &Word,
     parameters: &'a [Parameter<'a>],
+    kind: &Kind,
     ctxt: &Ctxt,
 ) -> Option<&'a Parameter<'a>> {
     let fits = |parameter: &Parameter<'_>| parameter.exclusive().is_none();
-    named(word, parameters, fits, ctxt).map(|(_, parameter)| parameter)
-}
-
-// Without a key a retry cannot be told from a new wish.
-fn rule_intent_missing<'a>(function: &Function, ctxt: &Ctxt) -> Option<&'a Parameter<'a>> {
-    ctxt.error(
-        &function.sig.ident,
-        "no intent: take a parameter `intent: &Intent`, or `intent: Option<&Intent>` if a caller may have none \
-         (if the type has another name here, say `intent = name`)",
-    );
-    None
+    named(word, parameters, fits, kind, ctxt).map(|(_, parameter)| parameter)
 }
 
 // Two keys would be two promises about one effect.
-fn rule_intent_ambiguous<'a>(
-    candidates: &[&Parameter<'_>],
-    second: &Parameter<'_>,
-    ctxt: &Ctxt,
-) -> Option<&'a Parameter<'a>> {
-    let choices = choices(words::INTENT, candidates);
+fn rule_intent_ambiguous(choices: &str, second: &Parameter<'_>, ctxt: &Ctxt) {
     ctxt.error(
         second.pat,
         format_args!("more than one parameter is an intent: say which one is meant, {choices}"),
     );
-    None
 }
 
 // The guard cannot be there in some builds and not in others.
-fn rule_roles_without_cfg(candidates: &[&Parameter<'_>], ctxt: &Ctxt) -> bool {
+fn rule_roles_without_cfg(candidates: &[&Parameter<'_>], kind: &Kind, ctxt: &Ctxt) -> bool {
     let cfg = candidates
         .iter()
         .find_map(|parameter| parameter.cfg().first().copied());
     if let Some(cfg) = cfg {
         ctxt.error(
             cfg,
-            "the connection and the intent are there in every build: put `cfg` on a type alias or on the function",
+            format_args!(
+                "{} are there in every build: put `cfg` on a type alias or on the function",
+                kind.roles
+            ),
         );
     }
     cfg.is_none()
@@ -316,14 +344,15 @@ fn rule_intent_pattern<'a>(parameter: &Parameter<'a>, ctxt: &Ctxt) -> Option<Opt
 }
 
 /// The parameter that `conn = name` or `intent = name` means; `fits` tells the ones that could be meant.
-fn named<'a, 'w>(
+pub(crate) fn named<'a, 'w>(
     word: &'w Word,
     parameters: &'a [Parameter<'a>],
     fits: impl Fn(&Parameter<'_>) -> bool,
+    kind: &Kind,
     ctxt: &Ctxt,
 ) -> Option<(&'w Ident, &'a Parameter<'a>)> {
     let Some(name) = word.ident() else {
-        return wrong_value(word, "the name of a parameter", ctxt);
+        return wrong_value(word, "the name of a parameter", kind, ctxt);
     };
     let parameter = parameters.iter().find(|parameter| parameter.is_named(name));
     if parameter.is_none() {

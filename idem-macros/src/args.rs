@@ -8,21 +8,21 @@ use syn::parse::{ParseStream, Parser};
 use syn::{Expr, ExprLit, ExprPath, Ident, Lit, LitInt, LitStr, Path, Token, token};
 
 /// A comma-separated list of words.
-pub(super) struct Args {
-    pub(super) words: Vec<Word>,
+pub(crate) struct Args {
+    pub(crate) words: Vec<Word>,
     /// What stood where a word should begin.
-    pub(super) strays: Vec<TokenStream>,
+    pub(crate) strays: Vec<TokenStream>,
     /// Words that follow the one before them without a comma.
-    pub(super) unseparated: Vec<Ident>,
+    pub(crate) unseparated: Vec<Ident>,
 }
 
 /// One word with what follows it.
-pub(super) struct Word {
-    pub(super) name: Ident,
-    pub(super) value: Value,
+pub(crate) struct Word {
+    pub(crate) name: Ident,
+    pub(crate) value: Value,
 }
 
-pub(super) enum Value {
+pub(crate) enum Value {
     /// `skip`
     Flag,
     /// `scope = "orders.pay"`
@@ -35,7 +35,7 @@ pub(super) enum Value {
 
 impl Args {
     /// Reads every word. A word that cannot be read does not hide the next one.
-    pub(super) fn parse(tokens: TokenStream) -> Self {
+    pub(crate) fn parse(tokens: TokenStream) -> Self {
         let words = |input: ParseStream<'_>| {
             let mut args = Self::none();
             while !input.is_empty() {
@@ -60,7 +60,7 @@ impl Args {
         })
     }
 
-    fn none() -> Self {
+    pub(crate) fn none() -> Self {
         Self {
             words: Vec::new(),
             strays: Vec::new(),
@@ -68,8 +68,15 @@ impl Args {
         }
     }
 
+    /// Adds the words of another attribute at the same place.
+    pub(crate) fn append(&mut self, other: Self) {
+        self.words.extend(other.words);
+        self.strays.extend(other.strays);
+        self.unseparated.extend(other.unseparated);
+    }
+
     /// The first word of this name; a second one is refused by a rule of its own.
-    pub(super) fn find(&self, name: &str) -> Option<&Word> {
+    pub(crate) fn find(&self, name: &str) -> Option<&Word> {
         self.words.iter().find(|word| word.name == name)
     }
 }
@@ -106,7 +113,7 @@ fn is_over(input: ParseStream<'_>) -> bool {
 }
 
 impl Word {
-    pub(super) fn text(&self) -> Option<&LitStr> {
+    pub(crate) fn text(&self) -> Option<&LitStr> {
         match self.expression()? {
             Expr::Lit(ExprLit {
                 lit: Lit::Str(text),
@@ -116,7 +123,7 @@ impl Word {
         }
     }
 
-    pub(super) fn number(&self) -> Option<&LitInt> {
+    pub(crate) fn number(&self) -> Option<&LitInt> {
         match self.expression()? {
             Expr::Lit(ExprLit {
                 lit: Lit::Int(number),
@@ -126,7 +133,7 @@ impl Word {
         }
     }
 
-    pub(super) fn path(&self) -> Option<&Path> {
+    pub(crate) fn path(&self) -> Option<&Path> {
         match self.expression()? {
             Expr::Path(ExprPath {
                 qself: None, path, ..
@@ -147,12 +154,12 @@ impl Word {
         Some(value)
     }
 
-    pub(super) fn ident(&self) -> Option<&Ident> {
+    pub(crate) fn ident(&self) -> Option<&Ident> {
         self.path().and_then(Path::get_ident)
     }
 
     /// Where to point when the value is wrong: at it, or at the word when it has none.
-    pub(super) fn place(&self) -> TokenStream {
+    pub(crate) fn place(&self) -> TokenStream {
         let value = match &self.value {
             Value::Flag => TokenStream::new(),
             Value::Equals(value) => value.to_token_stream(),

@@ -9,10 +9,11 @@ use syn::{Expr, Ident, Path, Signature, Token};
 
 use super::attribute::rule_paths_without_self;
 use super::{shown, wrong_value};
+use crate::args::{Args, Value, Word};
 use crate::ctxt::Ctxt;
-use crate::idempotent::args::{Args, Value, Word};
-use crate::idempotent::operation::Transition;
-use crate::idempotent::signature;
+use crate::handler::kind::Kind;
+use crate::handler::parts::Transition;
+use crate::handler::signature;
 use crate::words;
 
 /// `Some(None)` where none is given.
@@ -20,16 +21,21 @@ use crate::words;
     clippy::option_option,
     reason = "refused and absent are different things"
 )]
-pub(super) fn transition(args: &Args, sig: &Signature, ctxt: &Ctxt) -> Option<Option<Transition>> {
+pub(crate) fn transition(
+    args: &Args,
+    sig: &Signature,
+    kind: &Kind,
+    ctxt: &Ctxt,
+) -> Option<Option<Transition>> {
     let Some(word) = args.find(words::TRANSITION) else {
         return Some(None);
     };
-    let (from, to, id) = rule_transition_form(word, ctxt)?;
+    let (from, to, id) = rule_transition_form(word, kind, ctxt)?;
     let from: Vec<Path> = from.into_iter().collect();
     // One error for each state that is wrong; what follows compares states that are right.
     let states = from.iter().chain([&to]);
     let right = states.filter(|state| {
-        rule_paths_without_self(state, sig, ctxt) && rule_transition_type(state, ctxt)
+        rule_paths_without_self(state, sig, kind, ctxt) && rule_transition_type(state, ctxt)
     });
     if right.count() <= from.len() {
         return None;
@@ -49,9 +55,9 @@ pub(super) fn transition(args: &Args, sig: &Signature, ctxt: &Ctxt) -> Option<Op
 type TransitionTokens = (Punctuated<Path, Token![|]>, Path, Option<Expr>);
 
 // A transition is read aloud: from which states, to which state, of which row.
-fn rule_transition_form(word: &Word, ctxt: &Ctxt) -> Option<TransitionTokens> {
+fn rule_transition_form(word: &Word, kind: &Kind, ctxt: &Ctxt) -> Option<TransitionTokens> {
     let Value::List(list) = &word.value else {
-        return wrong_value(word, "its states and the row", ctxt);
+        return wrong_value(word, "its states and the row", kind, ctxt);
     };
     let form = |input: ParseStream<'_>| {
         let content;

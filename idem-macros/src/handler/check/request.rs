@@ -1,41 +1,44 @@
-//! What the request hash covers, and what its parts are called.
+//! What the hash covers, and what its parts are called.
 
 use proc_macro2::TokenStream;
 use quote::ToTokens;
 use syn::ext::IdentExt;
 use syn::{Attribute, Ident, LitStr, Meta, PatIdent, Signature};
 
-use super::{Renamed, Uses, attribute, fresh, wrong_value};
+use super::attribute::{self, Place};
+use super::{Renamed, Uses, fresh, wrong_value};
+use crate::args::{Args, Value, Word};
 use crate::ctxt::Ctxt;
 use crate::fallback;
-use crate::idempotent::args::{Args, Value, Word};
-use crate::idempotent::operation::Request;
-use crate::idempotent::signature::{self, Function, Parameter};
+use crate::handler::kind::Kind;
+use crate::handler::parts::Request;
+use crate::handler::signature::{self, Function, Parameter};
 use crate::words;
 
-/// `#[idempotent(skip)]` and `#[idempotent(name = "…")]` on a parameter.
+/// `#[idempotent(skip)]` and `#[idempotent(name = "…")]` on a parameter, or the same words in another of our attributes.
 #[derive(Default)]
-pub(super) struct ParameterWords {
+pub(crate) struct ParameterWords {
     skip: Option<Ident>,
     name: Option<LitStr>,
 }
 
 impl ParameterWords {
-    pub(super) fn is_skipped(&self) -> bool {
+    pub(crate) fn is_skipped(&self) -> bool {
         self.skip.is_some()
     }
 }
 
-pub(super) struct Requests {
-    pub(super) found: Vec<Request>,
-    pub(super) renamed: Vec<Renamed>,
+pub(crate) struct Requests {
+    pub(crate) found: Vec<Request>,
+    pub(crate) renamed: Vec<Renamed>,
 }
 
 /// The parameters that are hashed.
-pub(super) fn requests(
+pub(crate) fn requests(
     others: &[(&Parameter<'_>, ParameterWords)],
     sig: &Signature,
     uses: &Uses<'_>,
+    kind: &Kind,
     ctxt: &Ctxt,
 ) -> Option<Requests> {
     let hashed: Vec<_> = others
@@ -47,13 +50,13 @@ pub(super) fn requests(
     let mut labelled = Vec::new();
     for (parameter, words) in &hashed {
         let label = if is_alone {
-            rule_name_of_the_only_request(words, ctxt);
-            Some("request".to_owned())
+            rule_name_of_the_only_request(words, kind, ctxt);
+            Some(kind.hashed.to_owned())
         } else {
-            rule_request_pattern_name(parameter, words, ctxt)
+            rule_request_pattern_name(parameter, words, kind, ctxt)
         };
         if let Some(label) = label {
-            rule_request_names_differ(parameter, words, &label, &labelled, ctxt);
+            rule_request_names_differ(parameter, words, (&label, &labelled), kind, ctxt);
             labelled.push((*parameter, label));
         }
     }
@@ -65,7 +68,7 @@ pub(super) fn requests(
         renamed: Vec::new(),
     };
     for (parameter, label) in labelled {
-        let (request, renamed) = request(parameter, label, sig, uses);
+        let (request, renamed) = request(parameter, label, sig, uses, kind);
         requests.found.push(request);
         requests.renamed.extend(renamed);
     }
@@ -78,12 +81,13 @@ fn request(
     label: String,
     sig: &Signature,
     uses: &Uses<'_>,
+    kind: &Kind,
 ) -> (Request, Option<Renamed>) {
     let (name, pattern) = match parameter.binding() {
         Some(PatIdent { ident, .. }) if uses.see(ident) => (ident.clone(), None),
         Some(PatIdent { ident, .. }) => (fresh(&ident.to_string(), ident.span()), None),
         None => (
-            unused_name(&label, sig, parameter),
+            unused_name(&label, sig, parameter, kind),
             Some(parameter.pat.clone()),
         ),
     };
@@ -100,9 +104,9 @@ fn request(
 }
 
 /// A name that no neighbour has: hygiene would allow it, but who reads the signature in the documentation would not know.
-fn unused_name(label: &str, sig: &Signature, parameter: &Parameter<'_>) -> Ident {
+fn unused_name(label: &str, sig: &Signature, parameter: &Parameter<'_>, kind: &Kind) -> Ident {
     let label = syn::parse_str::<Ident>(label)
-        .map_or_else(|_| "request".to_owned(), |ident| ident.to_string());
+        .map_or_else(|_| kind.hashed.to_owned(), |ident| ident.to_string());
     let is_taken = signature::any_ident(sig.inputs.to_token_stream(), &|ident| *ident == label);
     let name = if is_taken {
         format!("{label}_argument")
@@ -112,36 +116,52 @@ fn unused_name(label: &str, sig: &Signature, parameter: &Parameter<'_>) -> Ident
     fresh(&name, parameter.start())
 }
 
+/// The parameters without a role, with the words on them.
+pub(crate) fn others<'a>(
+    parameters: &'a [Parameter<'a>],
+    has_role: impl Fn(&Parameter<'_>) -> bool,
+    kind: &Kind,
+    ctxt: &Ctxt,
+) -> Vec<(&'a Parameter<'a>, ParameterWords)> {
+    parameters
+        .iter()
+        .filter(|parameter| !has_role(parameter))
+        .map(|parameter| (parameter, parameter_words(parameter, kind, ctxt)))
+        .collect()
+}
+
 /// What is written on a parameter.
-pub(super) fn parameter_words(parameter: &Parameter<'_>, ctxt: &Ctxt) -> ParameterWords {
+fn parameter_words(parameter: &Parameter<'_>, kind: &Kind, ctxt: &Ctxt) -> ParameterWords {
     let mut found = ParameterWords::default();
     for attribute in parameter.own_attributes() {
+        rule_parameter_words_attribute(attribute, kind, ctxt);
         let tokens = match &attribute.meta {
             Meta::List(list) => list.tokens.clone(),
             Meta::Path(_) | Meta::NameValue(_) => TokenStream::new(),
         };
         let args = Args::parse(tokens);
-        attribute::rule_words_are_known(&args, words::ON_PARAMETER, ctxt);
+        attribute::rule_words_are_known(&args, Place::Parameter, kind, ctxt);
         attribute::rule_words_are_separated(&args, ctxt);
         attribute::rule_words_come_once(&args, ctxt);
-        rule_parameter_words_form(attribute, &args, ctxt);
+        rule_parameter_words_form(attribute, &args, kind, ctxt);
         let skip = args.find(words::SKIP).map(|word| word.name.clone());
         let name = args
             .find(words::NAME)
-            .and_then(|word| rule_request_name_text(word, ctxt));
+            .and_then(|word| rule_request_name_text(word, kind, ctxt));
         found = ParameterWords {
             skip: skip.or(found.skip),
             name: name.or(found.name),
         };
     }
-    rule_skip_with_name(&found, ctxt);
+    rule_skip_with_name(&found, kind, ctxt);
     found
 }
 
-// The connection, the intent and the receiver are never hashed, so there is nothing to skip or to name.
-pub(super) fn rule_parameter_words_place<'a>(
+// The receiver and the parameters with a role are never hashed, so there is nothing to skip or to name.
+pub(crate) fn rule_parameter_words_place<'a>(
     function: &'a Function,
     roles: impl Iterator<Item = &'a Parameter<'a>>,
+    kind: &Kind,
     ctxt: &Ctxt,
 ) {
     let receiver = function.sig.receiver();
@@ -154,14 +174,32 @@ pub(super) fn rule_parameter_words_place<'a>(
     for attribute in on_receiver.chain(roles.flat_map(Parameter::own_attributes)) {
         ctxt.error(
             attribute,
-            "the receiver, the connection and the intent are never hashed: remove this attribute",
+            format_args!(
+                "the receiver, {} are never hashed: remove this attribute",
+                kind.roles
+            ),
+        );
+    }
+}
+
+// The word of another attribute would be nobody's: the compiler takes no attribute on a parameter.
+fn rule_parameter_words_attribute(attribute: &Attribute, kind: &Kind, ctxt: &Ctxt) {
+    if !fallback::is_named(attribute, kind.attribute) {
+        ctxt.error(
+            attribute.path(),
+            format_args!(
+                "this function is {}: write `{}` or `{}`",
+                kind.being,
+                kind.example(words::SKIP),
+                kind.example(words::NAME)
+            ),
         );
     }
 }
 
 // A word that cannot be read must not be taken for one that is absent.
-fn rule_parameter_words_form(attribute: &Attribute, args: &Args, ctxt: &Ctxt) {
-    let (skip, name) = (words::example(words::SKIP), words::example(words::NAME));
+fn rule_parameter_words_form(attribute: &Attribute, args: &Args, kind: &Kind, ctxt: &Ctxt) {
+    let (skip, name) = (kind.example(words::SKIP), kind.example(words::NAME));
     if args.words.is_empty() && args.strays.is_empty() {
         ctxt.error(
             attribute,
@@ -179,7 +217,7 @@ fn rule_parameter_words_form(attribute: &Attribute, args: &Args, ctxt: &Ctxt) {
 }
 
 // What is not hashed has no name in the hash.
-fn rule_skip_with_name(found: &ParameterWords, ctxt: &Ctxt) {
+fn rule_skip_with_name(found: &ParameterWords, kind: &Kind, ctxt: &Ctxt) {
     if let ParameterWords {
         skip: Some(_),
         name: Some(name),
@@ -187,20 +225,23 @@ fn rule_skip_with_name(found: &ParameterWords, ctxt: &Ctxt) {
     {
         ctxt.error(
             name,
-            "a skipped parameter has no name in the request hash: keep `skip` or `name`",
+            format_args!(
+                "a skipped parameter has no name in {}: keep `skip` or `name`",
+                kind.hash
+            ),
         );
     }
 }
 
 // An empty name cannot be found again in the error that it is for.
-fn rule_request_name_text(word: &Word, ctxt: &Ctxt) -> Option<LitStr> {
+fn rule_request_name_text(word: &Word, kind: &Kind, ctxt: &Ctxt) -> Option<LitStr> {
     let Some(name) = word.text() else {
-        return wrong_value(word, "a text", ctxt);
+        return wrong_value(word, "a text", kind, ctxt);
     };
     if name.value().is_empty() {
         ctxt.error(
             name,
-            format_args!("the name is empty: write `{}`", words::example(words::NAME)),
+            format_args!("the name is empty: write `{}`", kind.example(words::NAME)),
         );
         return None;
     }
@@ -208,11 +249,14 @@ fn rule_request_name_text(word: &Word, ctxt: &Ctxt) -> Option<LitStr> {
 }
 
 // One parameter is hashed as it is, so that attribute, closure and guard agree; a name would promise a difference.
-fn rule_name_of_the_only_request(found: &ParameterWords, ctxt: &Ctxt) {
+fn rule_name_of_the_only_request(found: &ParameterWords, kind: &Kind, ctxt: &Ctxt) {
     if let Some(name) = &found.name {
         ctxt.error(
             name,
-            "the only request parameter is hashed as it is and has no name in the hash: remove this attribute",
+            format_args!(
+                "the only {} parameter is hashed as it is and has no name in the hash: remove this attribute",
+                kind.hashed
+            ),
         );
     }
 }
@@ -221,6 +265,7 @@ fn rule_name_of_the_only_request(found: &ParameterWords, ctxt: &Ctxt) {
 fn rule_request_pattern_name(
     parameter: &Parameter<'_>,
     words: &ParameterWords,
+    kind: &Kind,
     ctxt: &Ctxt,
 ) -> Option<String> {
     if let Some(name) = &words.name {
@@ -230,8 +275,11 @@ fn rule_request_pattern_name(
     if binding.is_none() {
         ctxt.error(
             parameter.pat,
-            "several parameters are hashed by name, and a pattern has none: \
-             write `#[idempotent(name = \"…\")]` before it, or `#[idempotent(skip)]`",
+            format_args!(
+                "several parameters are hashed by name, and a pattern has none: \
+                 write `#[{0}(name = \"…\")]` before it, or `#[{0}(skip)]`",
+                kind.attribute
+            ),
         );
     }
     binding.map(|binding| binding.ident.unraw().to_string())
@@ -241,8 +289,8 @@ fn rule_request_pattern_name(
 fn rule_request_names_differ(
     parameter: &Parameter<'_>,
     words: &ParameterWords,
-    label: &str,
-    earlier: &[(&Parameter<'_>, String)],
+    (label, earlier): (&str, &[(&Parameter<'_>, String)]),
+    kind: &Kind,
     ctxt: &Ctxt,
 ) {
     // Two parameters under `cfg` may be the two forms of one.
@@ -257,7 +305,8 @@ fn rule_request_names_differ(
         ctxt.error(
             place,
             format_args!(
-                "two parameters are called {label:?} in the request hash: rename one of them"
+                "two parameters are called {label:?} in {}: rename one of them",
+                kind.hash
             ),
         );
     }

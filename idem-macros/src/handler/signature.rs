@@ -15,33 +15,33 @@ use super::placement::first_span;
 use crate::fallback;
 
 /// A function or method.
-pub(super) struct Function {
-    pub(super) attrs: Vec<Attribute>,
-    pub(super) vis: Visibility,
-    pub(super) sig: Signature,
+pub(crate) struct Function {
+    pub(crate) attrs: Vec<Attribute>,
+    pub(crate) vis: Visibility,
+    pub(crate) sig: Signature,
     /// `None` in `fn name(…);`.
-    pub(super) body: Option<Body>,
+    pub(crate) body: Option<Body>,
 }
 
-pub(super) struct Body {
+pub(crate) struct Body {
     /// `#![…]`: they belong to the function, so they stay at its start.
-    pub(super) inner_attrs: Vec<Attribute>,
+    pub(crate) inner_attrs: Vec<Attribute>,
     /// The braces and what they hold, with the spans that the user knows.
-    pub(super) block: Group,
+    pub(crate) block: Group,
 }
 
 /// A parameter other than the receiver.
-pub(super) struct Parameter<'a> {
+pub(crate) struct Parameter<'a> {
     /// Its place in the signature.
-    pub(super) at: usize,
-    pub(super) pat: &'a Pat,
-    pub(super) ty: &'a Type,
+    pub(crate) at: usize,
+    pub(crate) pat: &'a Pat,
+    pub(crate) ty: &'a Type,
     attrs: &'a [Attribute],
 }
 
-/// How a parameter holds the intent.
+/// How a parameter holds the intent or the message id.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum IntentForm {
+pub(crate) enum Form {
     /// `&Intent`
     Borrowed,
     /// `Intent`
@@ -77,13 +77,13 @@ impl Body {
     }
 
     /// Whether the body says `name` anywhere, also inside of macro calls.
-    pub(super) fn names(&self, name: &Ident) -> bool {
+    pub(crate) fn names(&self, name: &Ident) -> bool {
         names(&self.block, name)
     }
 }
 
 impl Function {
-    pub(super) fn parameters(&self) -> Vec<Parameter<'_>> {
+    pub(crate) fn parameters(&self) -> Vec<Parameter<'_>> {
         let typed = self
             .sig
             .inputs
@@ -99,7 +99,7 @@ impl Function {
     }
 
     /// The declared return type, if there is one.
-    pub(super) fn output(&self) -> Option<&Type> {
+    pub(crate) fn output(&self) -> Option<&Type> {
         match &self.sig.output {
             ReturnType::Default => None,
             ReturnType::Type(_, ty) => Some(ty),
@@ -113,7 +113,7 @@ impl ToTokens for Function {
         tokens.append_all(
             self.attrs
                 .iter()
-                .filter(|attribute| !fallback::is_own(attribute)),
+                .filter(|attribute| !fallback::is_guard(attribute)),
         );
         self.vis.to_tokens(tokens);
         fallback::without_own_attributes(&self.sig).to_tokens(tokens);
@@ -140,14 +140,14 @@ impl ToTokens for Function {
 }
 
 impl<'a> Parameter<'a> {
-    /// `#[idempotent(…)]` on this parameter.
-    pub(super) fn own_attributes(&self) -> impl Iterator<Item = &'a Attribute> {
+    /// Our attributes on this parameter, such as `#[idempotent(…)]`.
+    pub(crate) fn own_attributes(&self) -> impl Iterator<Item = &'a Attribute> {
         self.attrs
             .iter()
             .filter(|attribute| fallback::is_own(attribute))
     }
 
-    pub(super) fn cfg(&self) -> Vec<&'a Attribute> {
+    pub(crate) fn cfg(&self) -> Vec<&'a Attribute> {
         self.attrs
             .iter()
             .filter(|attribute| attribute.path().is_ident("cfg"))
@@ -155,7 +155,7 @@ impl<'a> Parameter<'a> {
     }
 
     /// The pattern when it is a plain name, such as `cmd` or `mut cmd`.
-    pub(super) fn binding(&self) -> Option<&'a PatIdent> {
+    pub(crate) fn binding(&self) -> Option<&'a PatIdent> {
         match self.pat {
             Pat::Ident(binding) if binding.by_ref.is_none() && binding.subpat.is_none() => {
                 Some(binding)
@@ -165,16 +165,16 @@ impl<'a> Parameter<'a> {
     }
 
     /// Where the pattern begins.
-    pub(super) fn start(&self) -> Span {
+    pub(crate) fn start(&self) -> Span {
         first_span(&self.pat)
     }
 
-    pub(super) fn is_named(&self, name: &Ident) -> bool {
+    pub(crate) fn is_named(&self, name: &Ident) -> bool {
         self.binding().is_some_and(|binding| binding.ident == *name)
     }
 
     /// The `C` of `&mut C`.
-    pub(super) fn exclusive(&self) -> Option<&'a Type> {
+    pub(crate) fn exclusive(&self) -> Option<&'a Type> {
         match bare(self.ty) {
             Type::Reference(TypeReference {
                 mutability: Some(_),
@@ -186,31 +186,40 @@ impl<'a> Parameter<'a> {
     }
 
     /// Whether the type is one of the four forms of an intent, under any path.
-    pub(super) fn is_intent(&self) -> bool {
-        let inner = optional(self.ty).unwrap_or(self.ty);
-        last_segment(referent(inner)).is_some_and(|name| name == "Intent")
+    pub(crate) fn is_intent(&self) -> bool {
+        self.holds("Intent")
     }
 
-    pub(super) fn intent_form(&self) -> IntentForm {
+    /// Whether the type is one of the four forms of a message id, under any path.
+    pub(crate) fn is_message_id(&self) -> bool {
+        self.holds("MessageId")
+    }
+
+    fn holds(&self, wanted: &str) -> bool {
+        let inner = optional(self.ty).unwrap_or(self.ty);
+        last_segment(referent(inner)).is_some_and(|name| name == wanted)
+    }
+
+    pub(crate) fn form(&self) -> Form {
         let borrowed = |ty| matches!(bare(ty), Type::Reference(_));
         match optional(self.ty) {
-            Some(inner) if borrowed(inner) => IntentForm::OptionalBorrowed,
-            Some(_) => IntentForm::OptionalOwned,
-            None if borrowed(self.ty) => IntentForm::Borrowed,
-            None => IntentForm::Owned,
+            Some(inner) if borrowed(inner) => Form::OptionalBorrowed,
+            Some(_) => Form::OptionalOwned,
+            None if borrowed(self.ty) => Form::Borrowed,
+            None => Form::Owned,
         }
     }
 }
 
 /// Whether `tokens` say `name`, at any depth.
-pub(super) fn names(tokens: &impl ToTokens, name: &Ident) -> bool {
+pub(crate) fn names(tokens: &impl ToTokens, name: &Ident) -> bool {
     any_ident(tokens.to_token_stream(), &|ident| {
         ident.unraw() == name.unraw()
     })
 }
 
 /// Whether `tokens` hold an identifier that satisfies `wanted`, at any depth.
-pub(super) fn any_ident(tokens: TokenStream, wanted: &dyn Fn(&Ident) -> bool) -> bool {
+pub(crate) fn any_ident(tokens: TokenStream, wanted: &dyn Fn(&Ident) -> bool) -> bool {
     tokens.into_iter().any(|token| match token {
         TokenTree::Ident(ident) => wanted(&ident),
         TokenTree::Group(group) => any_ident(group.stream(), wanted),
@@ -219,12 +228,12 @@ pub(super) fn any_ident(tokens: TokenStream, wanted: &dyn Fn(&Ident) -> bool) ->
 }
 
 /// `impl` anywhere in a type.
-pub(super) fn is_opaque(ty: &Type) -> bool {
+pub(crate) fn is_opaque(ty: &Type) -> bool {
     any_ident(ty.to_token_stream(), &|ident| ident == "impl")
 }
 
 /// `Pin<Box<dyn Future<…>>>`, as `#[async_trait]` writes it, and the names that `futures` has for it.
-pub(super) fn is_boxed_future(ty: &Type) -> bool {
+pub(crate) fn is_boxed_future(ty: &Type) -> bool {
     let contains = |word: &str| any_ident(ty.to_token_stream(), &|ident| ident == word);
     match last_segment(bare(ty)) {
         Some(name) if name == "Pin" => contains("dyn") && contains("Future"),
@@ -233,7 +242,7 @@ pub(super) fn is_boxed_future(ty: &Type) -> bool {
     }
 }
 
-pub(super) fn last_segment(ty: &Type) -> Option<&Ident> {
+pub(crate) fn last_segment(ty: &Type) -> Option<&Ident> {
     match bare(ty) {
         Type::Path(path) => path.path.segments.last().map(|segment| &segment.ident),
         _ => None,
@@ -241,7 +250,7 @@ pub(super) fn last_segment(ty: &Type) -> Option<&Ident> {
 }
 
 /// The first identifier of a path; `None` for a path that starts at the root.
-pub(super) fn head(path: &Path) -> Option<&Ident> {
+pub(crate) fn head(path: &Path) -> Option<&Ident> {
     match path.leading_colon {
         Some(_) => None,
         None => path.segments.first().map(|segment| &segment.ident),
@@ -249,7 +258,7 @@ pub(super) fn head(path: &Path) -> Option<&Ident> {
 }
 
 /// A path without its last segment: the type of a variant. `None` when nothing is left.
-pub(super) fn without_last_segment(path: &Path) -> Option<Path> {
+pub(crate) fn without_last_segment(path: &Path) -> Option<Path> {
     let mut owner = path.clone();
     owner.segments.pop()?;
     owner.segments.pop_punct();

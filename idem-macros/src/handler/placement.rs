@@ -7,13 +7,13 @@ use proc_macro2::{Delimiter, Group, Span, TokenStream};
 use quote::{ToTokens, quote};
 
 /// Resolved like everything that the expansion introduces, shown at `place`.
-pub(super) fn mixed_at(place: Span) -> Span {
+pub(crate) fn mixed_at(place: Span) -> Span {
     Span::mixed_site().located_at(place)
 }
 
 /// `function::<types>(arguments)`, shown as `place`: a bound that fails is one error there, because the compiler reports what fails
 /// for the same reason at the same place once.
-pub(super) fn call(
+pub(crate) fn call(
     function: &TokenStream,
     types: &impl ToTokens,
     arguments: TokenStream,
@@ -25,13 +25,18 @@ pub(super) fn call(
     quote!(#function #types #close #arguments)
 }
 
+/// The tokens, shown where `place` begins.
+pub(crate) fn placed(tokens: TokenStream, place: &impl ToTokens) -> TokenStream {
+    at(tokens, first_span(place))
+}
+
 /// `path(arguments)`, shown as `place`.
-pub(super) fn applied(
+pub(crate) fn applied(
     path: TokenStream,
     arguments: TokenStream,
     place: &impl ToTokens,
 ) -> TokenStream {
-    let path = at(path, first_span(place));
+    let path = placed(path, place);
     let arguments = parenthesized(arguments, place);
     quote!(#path #arguments)
 }
@@ -52,13 +57,13 @@ fn at(tokens: TokenStream, place: Span) -> TokenStream {
 }
 
 /// Where the tokens begin.
-pub(super) fn first_span(tokens: &impl ToTokens) -> Span {
+pub(crate) fn first_span(tokens: &impl ToTokens) -> Span {
     let first = tokens.to_token_stream().into_iter().next();
     first.map_or_else(Span::call_site, |token| token.span())
 }
 
 /// Where the tokens end.
-pub(super) fn last_span(tokens: &impl ToTokens) -> Span {
+pub(crate) fn last_span(tokens: &impl ToTokens) -> Span {
     let last = tokens.to_token_stream().into_iter().last();
     last.map_or_else(Span::call_site, |token| token.span())
 }
