@@ -19,7 +19,7 @@ use crate::driver::Driver;
 /// ```
 pub trait Flavor: 'static {
     /// What a function returns that gives `T`.
-    type Run<'a, T: Send + 'a>;
+    type Run<'a, T: Send + 'a>: Send + 'a;
 
     /// Runs the library's own code.
     #[doc(hidden)]

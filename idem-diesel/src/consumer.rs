@@ -53,7 +53,6 @@ pub trait ConsumerResult {
     fn from_result(result: Result<Self::Answer, Self::Error>) -> Self;
 }
 
-#[diagnostic::do_not_recommend]
 impl<A: ConsumerAnswer, E: HandlerError> ConsumerResult for Result<A, E> {
     type Answer = A;
     type Error = E;

@@ -11,9 +11,11 @@ use crate::driver::{
     Abandon, Abandoned, Driver, Entry, Last, Opening, Refused, Wait, open_one_level, reset_status,
 };
 use crate::error::{Error, kind_of};
+use crate::migrations::explain;
 use crate::running::Place;
 use crate::store::{Read, Row};
 use crate::texts::TextQuery;
+use idem_core::limits::{DEFAULT_MAX_IDLE, DEFAULT_WAIT};
 use idem_core::{ErrorKind, Isolation, Nested};
 
 /// A connection inside a call. While a transaction is open on it, dropping it rolls back.
@@ -313,6 +315,30 @@ impl<'c, C: IdempotentConnection> Transaction<'c, C> {
             self.patience = None;
         }
         Ok(())
+    }
+}
+
+/// Runs a query in a transaction of its own, with the patience of a call. A pooler that gives each transaction another server keeps the query together that way.
+pub(crate) async fn alone<C, Q>(db: &mut C, query: Q) -> Result<Vec<String>, Error>
+where
+    C: IdempotentConnection,
+    Q: TextQuery<<C::Inner as Driver>::Dialect>,
+{
+    let mut transaction = Transaction::new(db, Nested::Refuse)?;
+    transaction.set_patience(DEFAULT_WAIT).await?;
+    let opening = Opening {
+        max_idle: Some(DEFAULT_MAX_IDLE),
+        ..Opening::PLAIN
+    };
+    let texts = transaction.open_and_texts(&opening, query).await;
+    transaction.restore_patience().await?;
+    let done = match texts {
+        Ok(texts) => transaction.commit(DEFAULT_WAIT).await.map(|()| texts),
+        Err(error) => Err(error),
+    };
+    match done {
+        Ok(texts) => Ok(texts.into_iter().flatten().collect()),
+        Err(error) => Err(explain(transaction.inner(), error.into()).await),
     }
 }
 

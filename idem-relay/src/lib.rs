@@ -9,6 +9,9 @@
 //! `traceparent`.
 
 mod connect;
+pub mod consume;
+pub mod headers;
+mod misconfigured;
 #[cfg(feature = "postgres")]
 mod notify;
 pub mod publisher;
@@ -16,6 +19,8 @@ pub mod relay;
 mod wake;
 
 pub use connect::Connect;
+pub use consume::{ConsumeLoop, Handler, HandlerError, Received};
+pub use misconfigured::Misconfigured;
 #[cfg(feature = "postgres")]
 pub use notify::{NOTIFY_EVERY, listen, notify_after_publish};
 pub use publisher::{PublishError, Publisher};

@@ -1,5 +1,25 @@
 //! What carries an event to the outside.
 
+#[cfg(feature = "http")]
+mod http;
+#[cfg(feature = "jetstream")]
+mod jetstream;
+#[cfg(feature = "rabbitmq")]
+mod rabbitmq;
+#[cfg(feature = "http")]
+mod signature;
+
+#[cfg(feature = "http")]
+pub use http::{DEFAULT_REQUEST_TIMEOUT, HttpPublisher, LONGEST_RETRY_AFTER, MAX_ANSWER_BYTES};
+#[cfg(feature = "jetstream")]
+pub use jetstream::JetStreamPublisher;
+#[cfg(feature = "rabbitmq")]
+pub use rabbitmq::{MAX_CHANNELS, RabbitMqPublisher};
+#[cfg(feature = "rabbitmq")]
+pub(crate) use rabbitmq::{amqp_name, amqp_uri};
+#[cfg(feature = "http")]
+pub use signature::WebhookSecret;
+
 use std::error::Error as StdError;
 use std::fmt;
 use std::future::Future;
@@ -7,6 +27,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use idem_diesel::outbox::OutboxEvent;
+
+/// How long a broker may take to acknowledge an event, unless a publisher says otherwise: with [`ANSWERS_WITHIN`] less than what a relay allows, so that the error says which of the two it was.
+#[cfg(any(feature = "jetstream", feature = "rabbitmq"))]
+pub const ACKNOWLEDGED_WITHIN: Duration = Duration::from_secs(5);
+
+/// How long a broker that did not acknowledge is given to show that it is there at all. If it is, the failure is the event's own matter; if not, nobody's.
+#[cfg(any(feature = "jetstream", feature = "rabbitmq"))]
+pub const ANSWERS_WITHIN: Duration = Duration::from_secs(2);
 
 /// Carries events to a broker, or wherever they go.
 ///
@@ -126,5 +154,59 @@ impl fmt::Display for PublishError {
 impl StdError for PublishError {
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
         self.source.source()
+    }
+}
+
+#[cfg(test)]
+#[cfg(any(feature = "jetstream", feature = "rabbitmq", feature = "http"))]
+mod tests {
+    use diesel::SqliteConnection;
+    use diesel_async::AsyncConnection;
+    use diesel_async::sync_connection_wrapper::SyncConnectionWrapper;
+    use idem_diesel::Event;
+    use idem_diesel::outbox::{self, Dead, Lease, OutboxEvent};
+    use serde::Serialize;
+
+    use std::time::Duration;
+
+    #[derive(Serialize)]
+    struct OrderPaid {
+        cents: i64,
+    }
+
+    impl Event for OrderPaid {
+        fn event_type(&self) -> &'static str {
+            "order.paid"
+        }
+
+        fn aggregate_type(&self) -> &'static str {
+            "order"
+        }
+
+        fn aggregate_id(&self) -> String {
+            "7".to_owned()
+        }
+    }
+
+    /// An event as a relay leases it: only the outbox makes one.
+    pub(super) fn event() -> OutboxEvent {
+        let runtime = tokio::runtime::Builder::new_multi_thread().build().unwrap();
+        runtime.block_on(async {
+            let db = SyncConnectionWrapper::<SqliteConnection>::establish(":memory:");
+            let mut db = db.await.unwrap();
+            idem_diesel::ensure_schema(&mut db).await.unwrap();
+            let event = OrderPaid { cents: 500 };
+            db.transaction(async |db| outbox::publish(db, &event).await)
+                .await
+                .unwrap();
+            let terms = Lease {
+                owner: "test".to_owned(),
+                duration: Duration::from_secs(60),
+                at_most: 1,
+                dead: Dead::Block,
+            };
+            let leased = outbox::lease(&mut db, &terms).await.unwrap().pop();
+            leased.unwrap().event.unwrap()
+        })
     }
 }

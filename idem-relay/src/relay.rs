@@ -2,7 +2,8 @@
 //!
 //! 1. **Lease.** One statement takes at most [`batch`](Relay::batch) events that are due: the oldest first, and of each aggregate only those from its first undelivered event on.
 //!    Each gets a new fence, an attempt is counted, and until the [`lease`](Relay::lease) is over no other relay takes it. Nothing stays open in the database while events are published.
-//! 2. **Give up** what was tried too often: its relay died so many times that nobody could say why. It is dead before it is published once more.
+//! 2. **Suspect** what was leased before and never settled: its relay died, perhaps of it. It is published alone, and all others are given back first, so that what was only leased together
+//!    with a killer is not blamed for it. What was tried too often is dead before it is published once more.
 //! 3. **Publish.** Events of one aggregate one after the other, aggregates beside each other, at most [`concurrency`](Relay::concurrency) at once and each within
 //!    [`publish_timeout`](Relay::publish_timeout). No publishing begins that could outlive the lease. Behind an event that failed, those of its aggregate are left alone.
 //! 4. **Settle.** One statement says what became of each: delivered, due again after a pause, dead, or not tried. It changes only rows whose fence is still the one of step 1; the
@@ -362,6 +363,7 @@ impl<S: Connect, P: Publisher> Relay<S, P> {
         if leased.is_empty() {
             return Ok(Pass::Nothing);
         }
+        let leased = self.one_suspect(db, leased, until, summary).await?;
         let batch = Batch {
             until,
             stop,
@@ -375,6 +377,36 @@ impl<S: Connect, P: Publisher> Relay<S, P> {
         }
     }
 
+    /// An event whose lease nobody settled may be what ended its relay, or may only have been leased together with that. So it is published alone: the others are given back
+    /// before, and if this relay ends, too, they are not to blame for it.
+    async fn one_suspect(
+        &self,
+        db: &mut S::Connection,
+        mut leased: Vec<Leased>,
+        until: Instant,
+        summary: &mut Summary,
+    ) -> Result<Vec<Leased>, Outage> {
+        let Some(suspect) = leased.iter().find(|leased| leased.unsettled > 0) else {
+            return Ok(leased);
+        };
+        // What comes before it in its aggregate goes first, suspected or not.
+        let aggregate = aggregate(suspect);
+        let is_of_it = |leased: &Leased| self::aggregate(leased) == aggregate;
+        let Some(place) = leased.iter().position(is_of_it) else {
+            unreachable!("I14: an event is of its own aggregate")
+        };
+        let first = leased.remove(place);
+        let untried = |leased: &Leased| {
+            let pause = Duration::ZERO;
+            leased.settlement(Outcome::Untried { pause })
+        };
+        let given_back: Vec<_> = leased.iter().map(untried).collect();
+        if !given_back.is_empty() {
+            self.settle(db, &given_back, until, summary).await?;
+        }
+        Ok(vec![first])
+    }
+
     /// Steps 2 and 3: what became of each event, and why the publisher could not be reached if it could not.
     async fn publish(
         &self,
@@ -382,18 +414,9 @@ impl<S: Connect, P: Publisher> Relay<S, P> {
         batch: &Batch<'_>,
     ) -> (Vec<Settlement>, Option<PublishError>) {
         let mut aggregates: Vec<Vec<Leased>> = Vec::new();
-        let mut places: HashMap<(String, String, String), usize> = HashMap::new();
+        let mut places: HashMap<Aggregate, usize> = HashMap::new();
         for leased in leased {
-            let aggregate = match &leased.event {
-                Ok(event) => (
-                    event.tenant.clone(),
-                    event.aggregate_type.clone(),
-                    event.aggregate_id.clone(),
-                ),
-                // What has lost its event is nobody's follower any more.
-                Err(id) => (id.to_string(), String::new(), String::new()),
-            };
-            let place = *places.entry(aggregate).or_insert_with(|| {
+            let place = *places.entry(aggregate(&leased)).or_insert_with(|| {
                 aggregates.push(Vec::new());
                 aggregates.len() - 1
             });
@@ -567,6 +590,21 @@ impl<S: Connect, P: Publisher> Relay<S, P> {
     }
 }
 
+/// Tenant, type and id of the aggregate that an event belongs to.
+type Aggregate = (String, String, String);
+
+fn aggregate(leased: &Leased) -> Aggregate {
+    match &leased.event {
+        Ok(event) => (
+            event.tenant.clone(),
+            event.aggregate_type.clone(),
+            event.aggregate_id.clone(),
+        ),
+        // What has lost its event is nobody's follower any more.
+        Err(id) => (id.to_string(), String::new(), String::new()),
+    }
+}
+
 /// What one pass came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Pass {
@@ -711,7 +749,7 @@ pub(crate) fn shown(error: &dyn StdError) -> String {
 }
 
 /// What a panic says.
-fn message(panic: &(dyn std::any::Any + Send)) -> &str {
+pub(crate) fn message(panic: &(dyn std::any::Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str))
         .unwrap_or("without a message")

@@ -6,8 +6,11 @@ mod folder;
 mod server_url;
 mod watched;
 
+pub mod broker;
 pub mod locale;
+pub mod nats;
 pub mod pgbouncer;
 pub mod postgres;
 pub mod proxy;
+pub mod rabbitmq;
 pub mod sqlite;

@@ -1,15 +1,12 @@
 //! Counting the attempts at a message, outside of the work.
 
-use idem_core::limits::DEFAULT_WAIT;
-use idem_core::{ErrorKind, MessageId, Nested, Subscription};
+use idem_core::{ErrorKind, MessageId, Subscription};
 
-use super::claim::{keep, one};
+use super::claim::keep;
 use crate::connection::{Flavor, IdempotentConnection, Run};
-use crate::driver::Driver;
 use crate::error::Error;
-use crate::migrations::explain;
 use crate::store::{Failed, FailedState, MessageKey};
-use crate::transaction::Transaction;
+use crate::transaction::alone;
 
 /// What a broker says about how often it has delivered a message.
 ///
@@ -274,18 +271,12 @@ async fn note<C: IdempotentConnection>(db: &mut C, noted: Noted) -> Result<Optio
         payload: noted.payload,
         keep: keep(operation),
     };
-    // It stands for itself, so it needs the patience of a call, but no transaction.
-    let mut transaction = Transaction::new(db, Nested::Refuse)?;
-    transaction.set_patience(DEFAULT_WAIT).await?;
-    let attempts = one(transaction.inner().texts(statement).await);
-    transaction.restore_patience().await?;
-    match attempts {
-        Ok(Some(text)) => text.parse().map(Some).map_err(|_| {
+    match alone(db, statement).await?.pop() {
+        Some(text) => text.parse().map(Some).map_err(|_| {
             let problem = "processed_messages.attempts is negative".to_owned();
             ErrorKind::SchemaWrong { problem }.into()
         }),
-        Ok(None) => Ok(None),
-        Err(error) => Err(explain(transaction.inner(), error).await),
+        None => Ok(None),
     }
 }
 

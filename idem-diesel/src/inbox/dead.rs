@@ -1,14 +1,11 @@
 //! For the person who looks after messages that were given up.
 
-use idem_core::limits::DEFAULT_WAIT;
-use idem_core::{ErrorKind, MessageId, Nested};
+use idem_core::{ErrorKind, MessageId};
 
 use crate::connection::{Flavor, IdempotentConnection, Run};
-use crate::driver::Driver;
 use crate::error::Error;
-use crate::migrations::explain;
 use crate::store::{Dead, ForgetDead, MessageKey, Revive};
-use crate::transaction::Transaction;
+use crate::transaction::alone;
 
 /// A message that was given up.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -86,13 +83,10 @@ pub fn dead<'c, C: IdempotentConnection>(
         at_most: at_most.into(),
     };
     C::Flavor::run(async move {
-        match db.inner().texts(query).await {
-            Ok(rows) => {
-                let rows = rows.iter().flatten();
-                rows.map(|json| DeadMessage::from_json(json)).collect()
-            }
-            Err(error) => Err(explain(db.inner(), error.into()).await),
-        }
+        let rows = alone(db, query).await?;
+        rows.iter()
+            .map(|json| DeadMessage::from_json(json))
+            .collect()
     })
 }
 
@@ -114,19 +108,9 @@ pub fn redrive<'c, C: IdempotentConnection>(
 ) -> Run<'c, C, Result<Option<DeadMessage>, Error>> {
     let key = MessageKey::new(subscriber, id);
     C::Flavor::run(async move {
-        let mut transaction = Transaction::new(db, Nested::Refuse)?;
-        transaction.set_patience(DEFAULT_WAIT).await?;
-        let revived = transaction.inner().texts(Revive { key }).await;
-        transaction.restore_patience().await?;
-        match revived {
-            Ok(rows) => {
-                let mut rows = rows.iter().flatten();
-                rows.next()
-                    .map(|json| DeadMessage::from_json(json))
-                    .transpose()
-            }
-            Err(error) => Err(explain(transaction.inner(), error.into()).await),
-        }
+        let rows = alone(db, Revive { key }).await?;
+        let revived = rows.first().map(|json| DeadMessage::from_json(json));
+        revived.transpose()
     })
 }
 
@@ -145,14 +129,5 @@ pub fn forget_dead<'c, C: IdempotentConnection>(
     id: &MessageId,
 ) -> Run<'c, C, Result<bool, Error>> {
     let key = MessageKey::new(subscriber, id);
-    C::Flavor::run(async move {
-        let mut transaction = Transaction::new(db, Nested::Refuse)?;
-        transaction.set_patience(DEFAULT_WAIT).await?;
-        let removed = transaction.inner().execute(ForgetDead { key }).await;
-        transaction.restore_patience().await?;
-        match removed {
-            Ok(rows) => Ok(rows > 0),
-            Err(error) => Err(explain(transaction.inner(), error.into()).await),
-        }
-    })
+    C::Flavor::run(async move { Ok(!alone(db, ForgetDead { key }).await?.is_empty()) })
 }

@@ -10,7 +10,7 @@ use crate::driver::{Driver, Opening};
 use crate::error::Error;
 use crate::migrations::explain;
 use crate::store::{DeadEvents, DropDead, EventKey, Redrive, RemoveEvent};
-use crate::transaction::Transaction;
+use crate::transaction::{Transaction, alone};
 
 /// An event that was given up.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -87,11 +87,8 @@ pub fn dead<C: IdempotentConnection>(
         let query = DeadEvents {
             at_most: at_most.into(),
         };
-        let texts = match db.inner().texts(query).await {
-            Ok(texts) => texts,
-            Err(error) => return Err(explain(db.inner(), error.into()).await),
-        };
-        let rows = texts.iter().flatten().map(|text| {
+        let texts = alone(db, query).await?;
+        let rows = texts.iter().map(|text| {
             let leased = Leased::from_text(text)?;
             Ok(DeadEvent {
                 event: leased.event,
@@ -118,16 +115,7 @@ pub fn redrive<'c, C: IdempotentConnection>(
     event: &DeadEvent,
 ) -> Run<'c, C, Result<bool, Error>> {
     let key = EventKey::new(event.tenant.clone(), event.id().0);
-    C::Flavor::run(async move {
-        let mut transaction = Transaction::new(db, Nested::Refuse)?;
-        transaction.set_patience(DEFAULT_WAIT).await?;
-        let revived = transaction.inner().execute(Redrive { key }).await;
-        transaction.restore_patience().await?;
-        match revived {
-            Ok(rows) => Ok(rows > 0),
-            Err(error) => Err(explain(transaction.inner(), error.into()).await),
-        }
-    })
+    C::Flavor::run(async move { Ok(!alone(db, Redrive { key }).await?.is_empty()) })
 }
 
 /// Removes a dead event for good, and says whether it was still dead. Those that it held up go on.

@@ -2,18 +2,12 @@
 
 use std::time::{Duration, SystemTime};
 
-use idem_core::Nested;
-use idem_core::limits::DEFAULT_WAIT;
-
 use super::{EventId, malformed};
 use crate::connection::{Flavor, IdempotentConnection, Run};
-use crate::driver::Driver;
 use crate::error::Error;
 use crate::inbox::shown;
-use crate::migrations::explain;
 use crate::store;
-use crate::texts::TextQuery;
-use crate::transaction::Transaction;
+use crate::transaction::alone;
 
 /// An event as it is published.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,6 +49,8 @@ pub struct Leased {
     pub fence: i64,
     /// Which attempt this is, counted from 1. It was counted when the lease was taken.
     pub attempt: u32,
+    /// How many leases before this one nobody settled: it may be what ended their relays.
+    pub unsettled: u32,
     /// How the last attempt failed.
     pub last_error: Option<String>,
 }
@@ -88,6 +84,7 @@ impl Leased {
             i64,
             i64,
             u32,
+            u32,
             Option<String>,
         );
         type Event = (
@@ -100,14 +97,15 @@ impl Leased {
         let mut parts = serde_json::Deserializer::from_str(text).into_iter::<serde_json::Value>();
         let mut next = || parts.next().and_then(Result::ok).ok_or_else(malformed);
         let (
-            tenant,
             id,
+            tenant,
             aggregate_type,
             aggregate_id,
             event_type,
             position,
             fence,
             attempt,
+            unsettled,
             last_error,
         ): Delivery = serde_json::from_value(next()?).map_err(|_| malformed())?;
         let event: Option<Event> = serde_json::from_value(next()?).map_err(|_| malformed())?;
@@ -132,6 +130,7 @@ impl Leased {
             position,
             fence,
             attempt,
+            unsettled,
             last_error,
         })
     }
@@ -249,7 +248,7 @@ pub enum Outcome {
         /// Why.
         error: String,
     },
-    /// It was not tried, through no fault of its own: the attempt does not count.
+    /// It was not tried, through no fault of its own: the attempt does not count. Whether it is suspected stays as it is.
     Untried {
         /// How long it rests.
         pause: Duration,
@@ -349,11 +348,7 @@ pub struct Backlog {
 /// It only reads.
 pub fn backlog<C: IdempotentConnection>(db: &mut C) -> Run<'_, C, Result<Backlog, Error>> {
     C::Flavor::run(async move {
-        let text = db.inner().texts(store::Backlog).await;
-        let text = match text {
-            Ok(mut texts) => texts.pop().flatten().unwrap_or_default(),
-            Err(error) => return Err(explain(db.inner(), error.into()).await),
-        };
+        let text = alone(db, store::Backlog).await?.pop().unwrap_or_default();
         let (pending, dead, oldest, now): (u64, u64, Option<i64>, i64) =
             serde_json::from_str(&text).map_err(|_| malformed())?;
         let age =
@@ -364,22 +359,6 @@ pub fn backlog<C: IdempotentConnection>(db: &mut C) -> Run<'_, C, Result<Backlog
             oldest: oldest.map(age),
         })
     })
-}
-
-/// Runs a statement that is a transaction by itself, with the patience of a call.
-pub(super) async fn alone<C, Q>(db: &mut C, query: Q) -> Result<Vec<String>, Error>
-where
-    C: IdempotentConnection,
-    Q: TextQuery<<C::Inner as Driver>::Dialect>,
-{
-    let mut transaction = Transaction::new(db, Nested::Refuse)?;
-    transaction.set_patience(DEFAULT_WAIT).await?;
-    let texts = transaction.inner().texts(query).await;
-    transaction.restore_patience().await?;
-    match texts {
-        Ok(texts) => Ok(texts.into_iter().flatten().collect()),
-        Err(error) => Err(explain(transaction.inner(), error.into()).await),
-    }
 }
 
 fn millis(duration: Duration) -> i64 {
@@ -397,7 +376,7 @@ mod tests {
 
     #[test]
     fn a_delivery_without_its_event_is_still_one() {
-        let text = r#"["", "0191e3a0-7b5c-7c00-8000-000000000000", "order", "7", "order.paid", 3, 2, 1, null]null"#;
+        let text = r#"["0191e3a0-7b5c-7c00-8000-000000000000", "", "order", "7", "order.paid", 3, 2, 1, 0, null]null"#;
         let leased = Leased::from_text(text).unwrap();
         assert_eq!(leased.event, Err(leased.id()));
         assert_eq!((leased.position, leased.fence, leased.attempt), (3, 2, 1));

@@ -62,7 +62,23 @@ fn push_delivery<DB: Dialect>(out: &mut AstPass<'_, '_, DB>) {
     let json_array = DB::JSON_ARRAY;
     out.push_sql("CAST(");
     out.push_sql(json_array);
-    out.push_sql("(tenant_id, CAST(event_id AS text), aggregatetype, aggregateid, type, outbox_deliveries.position, fence, attempts, last_error) AS text) || ");
+    let columns = [
+        "tenant_id",
+        "aggregatetype",
+        "aggregateid",
+        "type",
+        "position",
+        "fence",
+        "attempts",
+        "unsettled",
+        "last_error",
+    ];
+    out.push_sql("(CAST(outbox_deliveries.event_id AS text)");
+    for column in columns {
+        out.push_sql(", outbox_deliveries.");
+        out.push_sql(column);
+    }
+    out.push_sql(") AS text) || ");
     out.push_sql("coalesce((SELECT CAST(");
     out.push_sql(json_array);
     out.push_sql("(e.payload, e.operation, e.idempotency_key, e.traceparent, ");

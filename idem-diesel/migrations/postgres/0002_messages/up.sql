@@ -53,6 +53,8 @@ CREATE TABLE outbox_deliveries (
     -- The relay that publishes it now, and the number of its lease: an older one settles nothing.
     owner         text COLLATE "C",
     fence         bigint NOT NULL DEFAULT 0,
+    -- How many leases in a row were over before anybody settled them.
+    unsettled     integer NOT NULL DEFAULT 0,
     -- When it may be leased: after a pause, or when its lease is over.
     due_at        timestamptz NOT NULL DEFAULT clock_timestamp(),
     last_error    text,

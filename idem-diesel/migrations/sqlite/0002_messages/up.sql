@@ -54,6 +54,8 @@ CREATE TABLE outbox_deliveries (
     -- The relay that publishes it now, and the number of its lease: an older one settles nothing.
     owner         TEXT,
     fence         INTEGER NOT NULL DEFAULT 0,
+    -- How many leases in a row were over before anybody settled them.
+    unsettled     INTEGER NOT NULL DEFAULT 0,
     -- When it may be leased: after a pause, or when its lease is over.
     due_at        TEXT NOT NULL DEFAULT (strftime('%Y-%m-%d %H:%M:%f', 'now')),
     last_error    TEXT,

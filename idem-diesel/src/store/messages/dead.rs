@@ -86,7 +86,7 @@ impl<DB: Dialect> QueryFragment<DB> for Revive {
 /// # SQL
 ///
 /// ```sql
-/// DELETE FROM processed_messages WHERE … AND state = 'dead'
+/// DELETE FROM processed_messages WHERE … AND state = 'dead' RETURNING message_id
 /// ```
 pub(crate) struct ForgetDead {
     /// The row.
@@ -98,11 +98,15 @@ impl QueryId for ForgetDead {
     const HAS_STATIC_QUERY_ID: bool = false;
 }
 
+impl Query for ForgetDead {
+    type SqlType = Nullable<Text>;
+}
+
 impl<DB: Dialect> QueryFragment<DB> for ForgetDead {
     fn walk_ast<'b>(&'b self, mut out: AstPass<'_, 'b, DB>) -> QueryResult<()> {
         out.push_sql("DELETE FROM processed_messages WHERE ");
         self.key.push_is_row(&mut out)?;
-        out.push_sql(" AND state = 'dead'");
+        out.push_sql(" AND state = 'dead' RETURNING message_id");
         Ok(())
     }
 }

@@ -44,7 +44,7 @@ impl<DB: Dialect> QueryFragment<DB> for DeadEvents {
 /// # SQL
 ///
 /// ```sql
-/// UPDATE outbox_deliveries SET state = 'pending', attempts = 0, due_at = now, settled_at = NULL WHERE … AND state = 'dead'
+/// UPDATE outbox_deliveries SET state = 'pending', attempts = 0, due_at = now, settled_at = NULL WHERE … AND state = 'dead' RETURNING event_id
 /// ```
 pub(crate) struct Redrive {
     /// The row.
@@ -56,13 +56,17 @@ impl QueryId for Redrive {
     const HAS_STATIC_QUERY_ID: bool = false;
 }
 
+impl Query for Redrive {
+    type SqlType = Nullable<Text>;
+}
+
 impl<DB: Dialect> QueryFragment<DB> for Redrive {
     fn walk_ast<'b>(&'b self, mut out: AstPass<'_, 'b, DB>) -> QueryResult<()> {
         out.push_sql("UPDATE outbox_deliveries SET state = 'pending', attempts = 0, due_at = ");
         out.push_sql(DB::NOW);
         out.push_sql(", settled_at = NULL WHERE ");
         self.key.push_is_row("event_id", &mut out)?;
-        out.push_sql(" AND state = 'dead'");
+        out.push_sql(" AND state = 'dead' RETURNING CAST(event_id AS text)");
         Ok(())
     }
 }

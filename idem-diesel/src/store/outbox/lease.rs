@@ -69,14 +69,13 @@ impl<DB: Dialect> QueryFragment<DB> for Lease {
             is_earlier("due")
         ));
         DB::push_text(&mut out, &self.owner)?;
-        out.push_sql(", fence = fence + 1, attempts = attempts + 1, due_at = ");
+        out.push_sql(", fence = fence + 1, attempts = attempts + 1, unsettled = unsettled + CASE WHEN owner IS NULL THEN 0 ELSE 1 END, due_at = ");
         out.push_sql(before);
         DB::push_integer(&mut out, &self.lease_ms)?;
         out.push_sql(after);
         out.push_sql(
             " FROM mine WHERE outbox_deliveries.tenant_id = mine.tenant_id AND outbox_deliveries.event_id = mine.event_id RETURNING ",
         );
-        // In RETURNING only the changed table's columns stand without a name.
         push_delivery(&mut out);
         Ok(())
     }

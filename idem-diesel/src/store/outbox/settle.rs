@@ -31,7 +31,7 @@ impl<DB: Dialect> QueryFragment<DB> for Settle {
     fn walk_ast<'b>(&'b self, mut out: AstPass<'_, 'b, DB>) -> QueryResult<()> {
         let (now, uuid, [before, after]) = (DB::NOW, DB::UUID, DB::AFTER_MILLIS);
         out.push_sql(&format!(
-            "UPDATE outbox_deliveries SET state = s.state, owner = NULL, attempts = attempts - s.untried, due_at = {before}s.pause{after}, \
+            "UPDATE outbox_deliveries SET state = s.state, owner = NULL, attempts = attempts - s.untried, unsettled = unsettled * s.untried, due_at = {before}s.pause{after}, \
              last_error = coalesce(s.error, last_error), settled_at = CASE WHEN s.state = 'pending' THEN NULL ELSE {now} END \
              FROM (SELECT each.value ->> 0 AS tenant_id, CAST(each.value ->> 1 AS {uuid}) AS event_id, CAST(each.value ->> 2 AS bigint) AS fence, \
              each.value ->> 3 AS state, CAST(each.value ->> 4 AS bigint) AS pause, CAST(each.value ->> 5 AS integer) AS untried, \

@@ -25,8 +25,8 @@ pub(crate) struct Resolved<T> {
 }
 
 impl<'a> Candidates<'a> {
-    /// The parameter that the word `word` names, else every parameter that `looks` like it. `fits` tells the ones that the word could
-    /// name. `named` is the rule for what it names.
+    /// The parameter that `word` names, if it is written, else every parameter that `looks` like it. `named` is the rule for what the
+    /// word names.
     pub(crate) fn of(
         word: &'static str,
         args: &Args,

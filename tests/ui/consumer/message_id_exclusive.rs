@@ -1,0 +1,10 @@
+use diesel::{QueryResult, RunQueryDsl, SqliteConnection};
+use idem_diesel::{MessageId, consumer};
+
+#[consumer(subscriber = "billing", retention = "7d")]
+fn bill(db: &mut SqliteConnection, id: &mut MessageId) -> QueryResult<()> {
+    diesel::sql_query("SELECT 1").execute(db)?;
+    Ok(())
+}
+
+fn main() {}

@@ -1,0 +1,14 @@
+use diesel::{QueryResult, RunQueryDsl, SqliteConnection};
+use idem_diesel::{MessageId, consumer};
+
+#[consumer(subscriber = "billing", retention = "7d")]
+fn bill(
+    db: &mut SqliteConnection,
+    id: &MessageId,
+    #[consumer(name = "order")] order_id: i64,
+) -> QueryResult<()> {
+    diesel::sql_query("SELECT 1").execute(db)?;
+    Ok(())
+}
+
+fn main() {}

@@ -1,0 +1,14 @@
+use diesel::{QueryResult, RunQueryDsl, SqliteConnection};
+use idem_diesel::{MessageId, consumer};
+
+#[consumer(subscriber = "billing", retention = "7d")]
+fn bill(
+    db: &mut SqliteConnection,
+    id: &MessageId,
+    #[idempotent(skip)] trace_id: &str,
+) -> QueryResult<()> {
+    diesel::sql_query("SELECT 1").execute(db)?;
+    Ok(())
+}
+
+fn main() {}

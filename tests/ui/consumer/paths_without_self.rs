@@ -1,0 +1,16 @@
+use diesel::{QueryResult, RunQueryDsl, SqliteConnection};
+use idem_diesel::{MessageId, Retention, Subscription, consumer};
+
+struct Billing;
+
+impl Billing {
+    const EVENTS: Subscription = Subscription::new("billing", Retention::literal("7d"));
+
+    #[consumer(subscription = Self::EVENTS)]
+    fn bill(db: &mut SqliteConnection, id: &MessageId) -> QueryResult<()> {
+        diesel::sql_query("SELECT 1").execute(db)?;
+        Ok(())
+    }
+}
+
+fn main() {}

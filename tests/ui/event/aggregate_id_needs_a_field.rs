@@ -1,0 +1,13 @@
+use idem_diesel::Event;
+use serde::Serialize;
+
+#[derive(Serialize, Event)]
+#[event(aggregate_type = "order")]
+enum OrderEvent {
+    #[event(type = "order.placed")]
+    Placed(#[event(aggregate_id)] i64),
+    #[event(type = "shop.closed")]
+    Closed,
+}
+
+fn main() {}

@@ -1,0 +1,10 @@
+use idem_diesel::Event;
+
+#[derive(Event)]
+#[event(type = "order.placed", aggregate_type = "order")]
+struct OrderPlaced {
+    #[event(aggregate_id)]
+    order_id: i64,
+}
+
+fn main() {}
