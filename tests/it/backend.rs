@@ -8,8 +8,8 @@ use diesel::QueryResult;
 use idem_diesel::admin::{self, Filter, RecordInfo};
 use idem_diesel::retention::{self, Purge, Purged};
 use idem_diesel::{
-    Async, Blocking, Error, ErrorKind, Flavor, IdempotencyKey, IdempotentConnection, Intent, Operation, Outcome, Retention,
-    Run, Tenant, Verdict,
+    Async, Blocking, Error, ErrorKind, Flavor, IdempotencyKey, IdempotentConnection, Intent,
+    Operation, Outcome, Retention, Run, Tenant, Verdict,
 };
 
 use crate::shop::{

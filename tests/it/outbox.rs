@@ -449,7 +449,9 @@ mod postgres {
             B::connect(&place).await,
         );
         B::begin(&mut first).await.unwrap();
-        on::<B::Conn, _>(publish(&mut first, &placed("A", "A1"))).await.unwrap();
+        on::<B::Conn, _>(publish(&mut first, &placed("A", "A1")))
+            .await
+            .unwrap();
         let waiting = tokio::spawn(async move {
             commit::<B>(&mut second, &[placed("A", "A2")]).await;
         });
@@ -490,7 +492,10 @@ mod postgres {
     fn case_g1_an_event_that_commits_late_is_delivered() {
         run(async {
             let place = PgAsync::place();
-            let (mut a, mut b) = (PgAsync::connect(&place).await, PgAsync::connect(&place).await);
+            let (mut a, mut b) = (
+                PgAsync::connect(&place).await,
+                PgAsync::connect(&place).await,
+            );
             PgAsync::begin(&mut a).await.unwrap();
             publish(&mut a, &placed("A", "1")).await.unwrap();
             commit::<PgAsync>(&mut b, &[placed("B", "2")]).await;
@@ -515,8 +520,11 @@ mod postgres {
             let place = PgAsync::place();
             let mut conn = PgAsync::connect(&place).await;
             PgAsync::begin(&mut conn).await.unwrap();
-            let inserted = "SELECT n_tup_ins FROM pg_stat_xact_user_tables WHERE relname = 'outbox_events'";
-            outbox::publish_captured(&mut conn, &placed("A", "A1")).await.unwrap();
+            let inserted =
+                "SELECT n_tup_ins FROM pg_stat_xact_user_tables WHERE relname = 'outbox_events'";
+            outbox::publish_captured(&mut conn, &placed("A", "A1"))
+                .await
+                .unwrap();
             let count = PgAsync::text(&mut conn, &format!("CAST(({inserted}) AS text)")).await;
             assert_eq!(count.unwrap(), "1");
             PgAsync::commit(&mut conn).await.unwrap();
@@ -529,8 +537,10 @@ mod postgres {
     fn a_notification_wakes_whoever_listens() {
         run(async {
             let place = PgAsync::place();
-            let (mut listener, mut teller) =
-                (PgAsync::connect(&place).await, PgAsync::connect(&place).await);
+            let (mut listener, mut teller) = (
+                PgAsync::connect(&place).await,
+                PgAsync::connect(&place).await,
+            );
             let (woken, mut heard) = tokio::sync::mpsc::unbounded_channel();
             let listening = tokio::spawn(async move {
                 outbox::listen(&mut listener, || woken.send(()).unwrap()).await

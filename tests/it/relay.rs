@@ -54,7 +54,12 @@ impl Broker {
     fn with(fates: &[(&str, Fate)]) -> Arc<Self> {
         let broker = Self::default();
         for (name, fate) in fates {
-            broker.state.lock().unwrap().fates.insert((*name).to_owned(), *fate);
+            broker
+                .state
+                .lock()
+                .unwrap()
+                .fates
+                .insert((*name).to_owned(), *fate);
         }
         Arc::new(broker)
     }
@@ -510,8 +515,8 @@ fn a_commit_of_another_process_wakes_the_relay_through_a_notification() {
         let place = PgAsync::place();
         let mut conn = PgAsync::connect(&place).await;
         let broker = Broker::with(&[]);
-        let relay = Relay::new(source::<PgAsync>(&place), To(Arc::clone(&broker)))
-            .poll_every(AT_MOST * 10);
+        let relay =
+            Relay::new(source::<PgAsync>(&place), To(Arc::clone(&broker))).poll_every(AT_MOST * 10);
         let done = Arc::new(Semaphore::new(0));
         let stop = || async { done.acquire().await.unwrap().forget() };
         let listening = idem_relay::listen(source::<PgAsync>(&place), relay.wake(), stop());
@@ -575,8 +580,14 @@ fn the_metrics_tell_what_happened() {
     assert_eq!(counter("idem_outbox_dead"), 1);
     assert_eq!(counter("idem_outbox_fenced"), 0);
     for gauge in ["idem_outbox_pending", "idem_outbox_oldest_seconds"] {
-        assert!(matches!(seen.get(gauge), Some(DebugValue::Gauge(_))), "{gauge}");
+        assert!(
+            matches!(seen.get(gauge), Some(DebugValue::Gauge(_))),
+            "{gauge}"
+        );
     }
     let lag = seen.get("idem_outbox_lag_seconds");
-    assert!(matches!(lag, Some(DebugValue::Histogram(values)) if values.len() == 2), "{lag:?}");
+    assert!(
+        matches!(lag, Some(DebugValue::Histogram(values)) if values.len() == 2),
+        "{lag:?}"
+    );
 }

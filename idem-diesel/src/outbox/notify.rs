@@ -6,6 +6,7 @@ use std::time::Duration;
 use diesel_async::{AsyncPgConnection, SimpleAsyncConnection};
 use futures_util::StreamExt;
 
+use crate::driver::Driver;
 use crate::error::Error;
 
 /// The channel on which relays are told that there is something to publish.
@@ -65,7 +66,7 @@ pub async fn listen(db: &mut AsyncPgConnection, wake: impl Fn()) -> Error {
             Ok(Some(Err(error))) => return error.into(),
             // Its end is not told, so it is asked.
             Ok(None) | Err(_) => {
-                if let Err(error) = db.batch_execute("SELECT 1").await {
+                if let Err(error) = db.probe().await {
                     return error.into();
                 }
             }

@@ -1,10 +1,10 @@
 //! Runs a command with a `rabbitmq-server` of its own, and removes the server after it.
 //!
 //! ```sh
-//! cargo run -q -p idem-tests --bin throwaway-rabbitmq -- echo {url}
+//! cargo run -q -p idem-tests --bin throwaway-rabbitmq -- echo {amqp}
 //! ```
 //!
-//! `{url}` in the arguments is the URL of the server. The exit code is the command's own.
+//! `{amqp}` in the arguments is the URL of the server. The exit code is the command's own.
 
 use std::process::ExitCode;
 
@@ -12,5 +12,5 @@ use support::broker::run_with_url;
 use support::rabbitmq::RabbitMq;
 
 fn main() -> ExitCode {
-    run_with_url("throwaway-rabbitmq", || RabbitMq::try_start(&[]))
+    run_with_url("throwaway-rabbitmq", "{amqp}", || RabbitMq::try_start(&[]))
 }
