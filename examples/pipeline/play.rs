@@ -55,10 +55,10 @@ pub(crate) async fn play(database: &Database, setting: &Setting) -> anyhow::Resu
                 done.notify_one();
                 carried
             };
-            let (consumed, carried) = tokio::join!(consuming, carrying);
+            let (ended, carried) = tokio::join!(consuming, carrying);
             let removed = context.delete_stream(&name).await;
             carried?;
-            consumed?;
+            ended?;
             removed?;
         }
         Broker::Amqp(url) => {
@@ -135,7 +135,9 @@ async fn carry(database: &Database, setting: &Setting, db: &mut Db) -> anyhow::R
         "it has settled {} events",
         ORDERS - unsettled
     );
-    println!("the relay was killed after at least {KILLED_AFTER} events were published and none was settled");
+    println!(
+        "the relay was killed after at least {KILLED_AFTER} events were published and none was settled"
+    );
 
     let mut second = start_relay(database, setting, None)?;
     let settled = async {

@@ -37,8 +37,8 @@ use tracing::{Instrument, Span, field};
 use crate::connection::{Flavor, IdempotentConnection, Run};
 use crate::driver::Driver;
 use crate::error::Error;
-use crate::migrations::explain;
-use crate::store::{Matching, Records, Remove, RowKey, info};
+use crate::migrations::explain_on;
+use crate::store::{Matching, Records, Remove, RowKey, TABLE, info};
 
 /// The most rows that [`list`] gives.
 ///
@@ -469,7 +469,7 @@ async fn audited<T>(
 async fn look<D: Driver>(db: &mut D, records: Records) -> Result<Vec<RecordInfo>, Error> {
     let rows = match db.records(records).await {
         Ok(rows) => rows,
-        Err(error) => return Err(explain(db, error.into()).await),
+        Err(error) => return Err(explain_on(db, error.into(), &[TABLE]).await),
     };
     let infos: Result<_, _> = rows.into_iter().map(info).collect();
     infos.map_err(|malformed| {
@@ -489,6 +489,6 @@ async fn remove<D: Driver>(db: &mut D, key: RowKey) -> Result<bool, Error> {
         }
         .into()),
         Ok(_) => Ok(true),
-        Err(error) => Err(explain(db, error.into()).await),
+        Err(error) => Err(explain_on(db, error.into(), &[TABLE]).await),
     }
 }

@@ -4,7 +4,7 @@ use diesel::QueryResult;
 use diesel::backend::Backend;
 use diesel::query_builder::AstPass;
 
-use crate::store::KeyLocks;
+use crate::store::{KeyLocks, Table};
 
 #[cfg(feature = "_pg")]
 mod postgres;
@@ -36,34 +36,35 @@ pub trait Dialect: Backend {
     /// Keeps a second `ensure_schema` out until this one has committed.
     #[doc(hidden)]
     const LOCK_SCHEMA: &'static str;
-    /// A query of what `api_idempotency` is made of, one fact in a row.
+    /// A query of what this library's tables are made of, one fact in a row: the table's name, then the fact.
     #[doc(hidden)]
     const SCHEMA_FACTS: &'static str;
-    /// The facts that must be among them.
+    /// The facts that must be among them, for each table.
     #[doc(hidden)]
-    const EXPECTED_FACTS: &'static [&'static str];
-    /// A query of one text that is absent when `api_idempotency` is.
+    const EXPECTED_FACTS: &'static [(&'static str, &'static [&'static str])];
+    /// A query of the names of those of this library's tables that are there.
     #[doc(hidden)]
-    const TABLE_EXISTS: &'static str;
+    const TABLES_PRESENT: &'static str;
     /// The database's time now.
     #[doc(hidden)]
     const NOW: &'static str;
 
-    /// Takes the lock of a purge if no other has it, and gives one text if it did.
+    /// A query that takes the lock of a table's purge if no other purge has it, and gives one text if it did.
     #[doc(hidden)]
-    const TAKE_PURGE_LOCK: &'static str;
-    /// Where the table begins, in the order in which it lies on disk. Every place is a text: the number of a block on PostgreSQL, and the
+    fn take_purge_lock(table: &Table) -> String;
+    /// Where a table begins, in the order in which it lies on disk. Every place is a text: the number of a block on PostgreSQL, and the
     /// place is before it; the primary key of a row as JSON on SQLite, and the place is behind it.
     #[doc(hidden)]
-    const TABLE_START: &'static str;
+    fn table_start(table: &Table) -> String;
     /// A query of one text: where the table ends. It may be absent when the table is empty.
     #[doc(hidden)]
-    const TABLE_END: &'static str;
+    fn table_end(table: &Table) -> String;
     /// A query of one text: a place a bounded way behind `after`, but not behind `until`, and before it the word `due` if
     /// a row on the way is. Absent when nothing lies between the two.
     #[doc(hidden)]
     fn push_look<'b>(
         out: &mut AstPass<'_, 'b, Self>,
+        table: &Table,
         after: &'b str,
         until: &'b str,
         is_due: &str,
@@ -72,6 +73,7 @@ pub trait Dialect: Backend {
     #[doc(hidden)]
     fn push_is_between<'b>(
         out: &mut AstPass<'_, 'b, Self>,
+        table: &Table,
         after: &'b str,
         upto: &'b str,
     ) -> QueryResult<()>;
@@ -80,6 +82,7 @@ pub trait Dialect: Backend {
     #[doc(hidden)]
     fn push_is_one_of<'b>(
         out: &mut AstPass<'_, 'b, Self>,
+        table: &Table,
         is_so: impl FnOnce(&mut AstPass<'_, 'b, Self>) -> QueryResult<()>,
     ) -> QueryResult<()>;
 

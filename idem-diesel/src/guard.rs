@@ -40,9 +40,9 @@ use crate::dialect::Dialect;
 use crate::driver::{Call, Driver, Entry, Last, Opening, Refused, is_same};
 use crate::error::{Error, kind_of};
 use crate::fault::{Pace, Point, pace, reach};
-use crate::migrations::explain;
+use crate::migrations::explain_on;
 use crate::running::{Place, Runs};
-use crate::store::{Claim, End, Horizons, Insert, Probe, Read, RowKey, StillIn};
+use crate::store::{Claim, End, Horizons, Insert, Probe, Read, RowKey, StillIn, TABLE};
 use crate::texts::Sql;
 use crate::transaction::{Levels, Transaction};
 use crate::wake;
@@ -283,7 +283,7 @@ async fn try_begin<C: IdempotentConnection>(
     let holding = match begun {
         Ok(Began::Replay(answer)) => return Ok(Begun::Replay(answer)),
         Ok(Began::Execute(holding)) => holding,
-        Err(error) => return Err(explain(transaction.inner(), error).await),
+        Err(error) => return Err(explain_on(transaction.inner(), error, &[TABLE]).await),
     };
     let running = Running::with(&mut transaction, &operation, holding, may_fail).await?;
     Ok(Begun::Execute(transaction, running))

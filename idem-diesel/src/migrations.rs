@@ -22,7 +22,7 @@ pub use crate::dialect::Script;
 use crate::dialect::Dialect;
 use crate::driver::{Driver, Opening};
 use crate::error::Error;
-use crate::store::TABLE;
+use crate::store::{TABLE, TABLES};
 use crate::texts::Sql;
 use crate::transaction::Transaction;
 
@@ -104,7 +104,8 @@ const VERSIONS: &str = "SELECT version FROM idem_schema_versions";
 
 /// Makes the tables that are missing. Safe to call from many processes at once, and again on every start.
 ///
-/// An application that took the SQL into its own migrations does not need it; its tables are then checked and left alone.
+/// An application that took the SQL into its own migrations does not need it; its tables are then checked and left alone. So one that
+/// took an older version's is told which table is missing.
 ///
 /// ```
 /// use diesel::prelude::*;
@@ -137,7 +138,7 @@ async fn ensure<C: IdempotentConnection>(db: &mut C) -> Result<(), Error> {
     db.batch(<C::Inner as Driver>::Dialect::LOCK_SCHEMA).await?;
     db.batch(JOURNAL).await?;
     let applied = db.texts(Sql(VERSIONS)).await?;
-    let is_foreign = applied.is_empty() && table_exists(db).await?;
+    let is_foreign = applied.is_empty() && first_missing(db, &[TABLE]).await?.is_none();
     if !is_foreign {
         for script in <C::Inner as Driver>::Dialect::SCRIPTS {
             if applied
@@ -159,11 +160,11 @@ async fn ensure<C: IdempotentConnection>(db: &mut C) -> Result<(), Error> {
     Ok(transaction.commit(DEFAULT_WAIT).await?)
 }
 
-/// Verifies the tables: columns and their types, primary key, byte-wise comparison of keys, and privileges.
+/// Verifies the tables: columns and their types, primary keys and uniqueness, byte-wise comparison of keys, and privileges.
 ///
 /// # Errors
 ///
-/// [`TableMissing`](ErrorKind::TableMissing), or [`SchemaWrong`](ErrorKind::SchemaWrong) with everything that is not as it must be.
+/// [`TableMissing`](ErrorKind::TableMissing) with the first one, or [`SchemaWrong`](ErrorKind::SchemaWrong) with everything that is not as it must be.
 /// A lost primary key is an error: without it two calls of one key would both execute.
 ///
 /// # Cancellation
@@ -174,31 +175,48 @@ pub fn check_schema<C: IdempotentConnection>(db: &mut C) -> Run<'_, C, Result<()
 }
 
 async fn check<D: Driver>(db: &mut D) -> Result<(), Error> {
-    if !table_exists(db).await? {
-        return Err(ErrorKind::TableMissing { table: TABLE }.into());
+    if let Some(table) = first_missing(db, &TABLES).await? {
+        return Err(ErrorKind::TableMissing { table }.into());
     }
     let facts = db.texts(Sql(D::Dialect::SCHEMA_FACTS)).await?;
-    let missing: Vec<&str> = D::Dialect::EXPECTED_FACTS
-        .iter()
-        .copied()
-        .filter(|expected| !facts.iter().flatten().any(|fact| fact == expected))
-        .collect();
-    if missing.is_empty() {
+    let is_fact = |table: &str, expected: &str| {
+        let mut facts = facts.iter().flatten();
+        facts.any(|fact| fact.split_once(' ') == Some((table, expected)))
+    };
+    let mut problems = Vec::new();
+    for (table, expected) in D::Dialect::EXPECTED_FACTS {
+        let missing: Vec<&str> = expected
+            .iter()
+            .copied()
+            .filter(|expected| !is_fact(table, expected))
+            .collect();
+        if !missing.is_empty() {
+            problems.push(format!("the table {table} lacks: {}", missing.join("; ")));
+        }
+    }
+    if problems.is_empty() {
         return Ok(());
     }
-    Err(ErrorKind::SchemaWrong {
-        problem: format!("the table {TABLE} lacks: {}", missing.join("; ")),
-    }
-    .into())
+    let problem = problems.join("; ");
+    Err(ErrorKind::SchemaWrong { problem }.into())
 }
 
-/// A statement that the database refused: is it the table that is missing?
+/// A statement that the database refused: is it a table that is missing?
 pub(crate) async fn explain<D: Driver>(db: &mut D, error: Error) -> Error {
+    explain_on(db, error, &TABLES).await
+}
+
+/// The same for a statement that needs these tables and no others.
+pub(crate) async fn explain_on<D: Driver>(
+    db: &mut D,
+    error: Error,
+    tables: &[&'static str],
+) -> Error {
     if error.kind() != &ErrorKind::Database {
         return error;
     }
-    let kind = match table_exists(db).await {
-        Ok(false) => ErrorKind::TableMissing { table: TABLE },
+    let kind = match first_missing(db, tables).await {
+        Ok(Some(table)) => ErrorKind::TableMissing { table },
         // The session was ended while its statement ran, which a driver may report like any other error.
         Err(lost) if lost.kind() == &ErrorKind::ConnectionLost => ErrorKind::ConnectionLost,
         _ => return error,
@@ -206,7 +224,12 @@ pub(crate) async fn explain<D: Driver>(db: &mut D, error: Error) -> Error {
     error.into_core().into_kind(kind).into()
 }
 
-pub(crate) async fn table_exists<D: Driver>(db: &mut D) -> Result<bool, Error> {
-    let tables = db.texts(Sql(D::Dialect::TABLE_EXISTS)).await?;
-    Ok(tables.iter().any(Option::is_some))
+/// The first of these tables that is not there.
+async fn first_missing<D: Driver>(
+    db: &mut D,
+    tables: &[&'static str],
+) -> Result<Option<&'static str>, Error> {
+    let present = db.texts(Sql(D::Dialect::TABLES_PRESENT)).await?;
+    let is_missing = |table: &&str| !present.iter().flatten().any(|name| name == table);
+    Ok(tables.iter().copied().find(is_missing))
 }

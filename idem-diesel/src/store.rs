@@ -6,27 +6,33 @@
 mod batch;
 mod blank;
 mod claim;
+mod delivered;
 mod end;
+mod extent;
 mod forget;
 mod insert;
 mod look;
 mod messages;
 mod outbox;
 mod probe;
+mod purge_lock;
 mod read;
 mod records;
 mod remove;
+mod table;
 mod take_over;
 
 pub(crate) use batch::Batch;
 pub(crate) use blank::Blank;
 pub(crate) use claim::Claim;
+pub(crate) use delivered::{ForgetDelivered, ForgetEvents, LookForDelivered};
 pub(crate) use end::End;
+pub(crate) use extent::Extent;
 pub(crate) use forget::Forget;
 pub(crate) use insert::Insert;
 pub(crate) use look::Look;
 pub(crate) use messages::{
-    Dead, Failed, FailedState, ForgetDead, Mark, MarkAll, MessageKey, Retake, Revive, Seen,
+    Dead, Failed, FailedState, ForgetDead, Mark, MarkAll, MessageKey, NoMark, Retake, Revive, Seen,
     SeenAll, SeenState, StillIn,
 };
 pub(crate) use outbox::{
@@ -34,9 +40,11 @@ pub(crate) use outbox::{
     RemoveEvent, Settle,
 };
 pub(crate) use probe::Probe;
+pub(crate) use purge_lock::PurgeLock;
 pub(crate) use read::{Found, KeyLock, Read, Row};
 pub(crate) use records::{Matching, RecordRow, Records, info};
 pub(crate) use remove::Remove;
+pub(crate) use table::{Aged, DELIVERIES, MESSAGES, RECORDS, TABLE, TABLES, Table};
 pub(crate) use take_over::TakeOver;
 
 use std::borrow::Cow;
@@ -48,9 +56,6 @@ use idem_core::{BoundIntent, Intent, MessageId};
 use sha2::{Digest, Sha256};
 
 use crate::dialect::Dialect;
-
-/// The table of all records.
-pub(crate) const TABLE: &str = "api_idempotency";
 
 /// The primary key of a row, and the numbers under which it is locked.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -56,18 +56,16 @@ impl UniqueKey {
         else {
             return false;
         };
-        match information.constraint_name() {
-            Some(name) => name == self.constraint,
-            // SQLite names the columns, or the index if it has an expression in it. It is never translated.
-            None => {
-                let message = information.message();
-                let columns = message.strip_prefix("UNIQUE constraint failed: ");
-                columns.is_some_and(|columns| {
-                    columns.split(", ").eq(self.columns.iter().copied())
-                        || columns == format!("index '{}'", self.constraint)
-                })
-            }
+        if let Some(name) = information.constraint_name() {
+            return name == self.constraint;
         }
+        // SQLite names the columns, or the index if it has an expression in it. It is never translated.
+        let message = information.message();
+        let columns = message.strip_prefix("UNIQUE constraint failed: ");
+        columns.is_some_and(|columns| {
+            columns.split(", ").eq(self.columns.iter().copied())
+                || columns == format!("index '{}'", self.constraint)
+        })
     }
 }
 

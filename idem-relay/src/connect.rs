@@ -2,8 +2,12 @@
 
 use std::error::Error as StdError;
 use std::future::Future;
+use std::time::Duration;
 
 use idem_diesel::{Async, IdempotentConnection};
+
+/// How long a connection to the database or to a broker may take.
+pub const CONNECTED_WITHIN: Duration = Duration::from_secs(30);
 
 /// Makes a connection, or takes one from a pool. A closure is one.
 ///

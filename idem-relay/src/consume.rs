@@ -17,11 +17,12 @@
 //!
 //! Every run of the handler that fails, at COMMIT as well. Not:
 //!
-//! * that the database cannot be reached. The message is held, and tried when the database is back; no further message is taken meanwhile. After [`HELD_AT_MOST`] it is given back, since another process may have a database.
+//! * that the database cannot be reached or is [`Busy`](ErrorKind::Busy), or that another copy of the message is being processed ([`InFlight`](ErrorKind::InFlight)). The message is held, and tried when that
+//!   is over; no further message is taken meanwhile. After [`HELD_AT_MOST`] it is given back, since another process may have more luck.
 //! * a connection that is lost on the first try: it may have been dead before. The handler runs once more, on a new one.
-//! * that another copy of the message is being processed ([`InFlight`](ErrorKind::InFlight)), or the database is [`Busy`](ErrorKind::Busy). It comes again after a pause.
 //!
-//! The inbox counts, and not the broker: a broker counts every delivery, also those that an outage or a restart ended. What it says is only whether this is the first one.
+//! The inbox counts, and not the broker: a broker counts every delivery, also those that an outage or a restart ended. What it says is only whether this is the first one. Of a message that was given back
+//! untried, the inbox knows as little as of one whose process was killed: it counts one attempt.
 //!
 //! # What is refused
 //!
@@ -66,11 +67,11 @@ pub use received::Received;
 /// The pause after a first failed attempt, and the longest one, unless a loop says otherwise: each is up to twice the one before, at random.
 pub const DEFAULT_PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
 
-/// How long a message is held while the database cannot be reached.
-pub const HELD_AT_MOST: Duration = Duration::from_secs(60);
+/// How long a statement of the inbox may take; that of a handler is its own matter.
+pub const ANSWERED_WITHIN: Duration = Duration::from_secs(30);
 
-/// How long a connection to the database or to the broker may take.
-pub const CONNECTED_WITHIN: Duration = Duration::from_secs(30);
+/// How long a message is held while it cannot be tried.
+pub const HELD_AT_MOST: Duration = Duration::from_secs(60);
 
 /// Handles the messages of one subscriber, one after the other, on one connection to the database. Several may run beside each other, in one process or many.
 ///
@@ -146,11 +147,19 @@ impl Stop {
         let _ = self.0.wait_for(|stopped| *stopped).await;
     }
 
+    /// What `waited` gives, unless the loop is to end before.
+    async fn or<T>(&mut self, waited: impl Future<Output = T>) -> Option<T> {
+        let waiting = std::pin::pin!(waited);
+        let stopping = std::pin::pin!(self.stopped());
+        match future::select(stopping, waiting).await {
+            Either::Left(_) => None,
+            Either::Right((value, _)) => Some(value),
+        }
+    }
+
     /// Rests, unless it is to end; whether it goes on.
     async fn rest(&mut self, pause: Duration) -> bool {
-        let pausing = std::pin::pin!(tokio::time::sleep(pause));
-        let stopping = std::pin::pin!(self.stopped());
-        matches!(future::select(stopping, pausing).await, Either::Right(_))
+        self.or(tokio::time::sleep(pause)).await.is_some()
     }
 }
 
@@ -163,8 +172,9 @@ async fn until<W: Future>(shutdown: impl Future, work: impl FnOnce(Stop) -> W) -
         // Nobody listens when there is nothing left to end.
         let _ = stop.send(true);
     });
-    match future::select(working, stopping).await {
-        Either::Left((output, _)) => output,
-        Either::Right(((), working)) => working.await,
+    // The end is looked at first: no message is taken after it.
+    match future::select(stopping, working).await {
+        Either::Left(((), working)) => working.await,
+        Either::Right((output, _)) => output,
     }
 }

@@ -18,7 +18,7 @@ pub mod publisher;
 pub mod relay;
 mod wake;
 
-pub use connect::Connect;
+pub use connect::{CONNECTED_WITHIN, Connect};
 pub use consume::{ConsumeLoop, Handler, HandlerError, Received};
 pub use misconfigured::Misconfigured;
 #[cfg(feature = "postgres")]

@@ -38,13 +38,13 @@ use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use futures_util::FutureExt;
 use futures_util::future::{self, Either};
 use futures_util::stream::{self, StreamExt};
+use idem_diesel::Error;
 use idem_diesel::limits::DEFAULT_MAX_ATTEMPTS;
 use idem_diesel::outbox::{self, Backlog, Dead, Lease, Leased, OutboxEvent, Outcome, Settlement};
-use idem_diesel::{Error, ErrorKind};
 use tokio::sync::Notify;
 use tracing::Instrument;
 
-use crate::connect::Connect;
+use crate::connect::{CONNECTED_WITHIN, Connect};
 use crate::publisher::{Kind, PublishError, Publisher};
 use crate::wake::Wake;
 
@@ -286,7 +286,10 @@ impl<S: Connect, P: Publisher> Relay<S, P> {
     }
 
     async fn connected(&self) -> Result<S::Connection, Outage> {
-        self.source.connect().await.map_err(Outage::Connection)
+        match tokio::time::timeout(CONNECTED_WITHIN, self.source.connect()).await {
+            Ok(connected) => connected.map_err(Outage::Connection),
+            Err(_) => Err(Outage::Silent),
+        }
     }
 
     async fn work(&self, stop: &Stop) -> Summary {
@@ -299,7 +302,11 @@ impl<S: Connect, P: Publisher> Relay<S, P> {
             connection = db;
             let is_observation_due = observed.is_none_or(|at| at.elapsed() >= OBSERVE_EVERY);
             if is_observation_due && let Some(db) = &mut connection {
-                observe(outbox::backlog(db).await);
+                if let Ok(backlog) =
+                    tokio::time::timeout(CONNECTED_WITHIN, outbox::backlog(db)).await
+                {
+                    observe(backlog);
+                }
                 observed = Some(Instant::now());
             }
             let outage = match worked {
@@ -359,7 +366,11 @@ impl<S: Connect, P: Publisher> Relay<S, P> {
             at_most: self.batch,
             dead: self.dead,
         };
-        let leased = outbox::lease(db, &terms).await?;
+        // A database that does not answer is given up, and with it the connection.
+        let leased = match before(until, outbox::lease(db, &terms)).await {
+            Some(leased) => leased?,
+            None => return Err(Outage::Silent),
+        };
         if leased.is_empty() {
             return Ok(Pass::Nothing);
         }
@@ -495,9 +506,8 @@ impl<S: Connect, P: Publisher> Relay<S, P> {
     }
 
     async fn publish_one(&self, leased: &Leased) -> Result<(), PublishError> {
-        let event = match &leased.event {
-            Ok(event) => event,
-            Err(_) => return Err(PublishError::rejected("its row in outbox_events is gone")),
+        let Ok(event) = &leased.event else {
+            return Err(PublishError::rejected("its row in outbox_events is gone"));
         };
         // It was counted when it was leased, so an attempt too many means that none of those before came to an end.
         if leased.attempt > self.max_attempts {
@@ -544,22 +554,21 @@ impl<S: Connect, P: Publisher> Relay<S, P> {
     ) -> Result<(), Outage> {
         let mut pauses = rests(OUTAGE_PAUSES);
         let settled = loop {
-            let error = match outbox::settle(db, settlements).await {
-                Ok(settled) => break settled,
-                Err(error) => error,
+            let outage = match before(until, outbox::settle(db, settlements)).await {
+                Some(Ok(settled)) => break settled,
+                Some(Err(error)) => Outage::Database(error),
+                None => return Err(Outage::Silent),
             };
             let pause = pauses.next().unwrap_or(OUTAGE_PAUSES.1);
             if Instant::now() + pause >= until {
-                return Err(error.into());
+                return Err(outage);
             }
             tracing::warn!(
-                error = shown(&error),
+                error = shown(&outage),
                 "published events are not settled yet"
             );
             tokio::time::sleep(pause).await;
-            if error.kind() == &ErrorKind::ConnectionLost
-                && let Ok(new) = self.connected().await
-            {
+            if let Some(Ok(new)) = before(until, self.connected()).await {
                 *db = new;
             }
         };
@@ -605,6 +614,11 @@ fn aggregate(leased: &Leased) -> Aggregate {
     }
 }
 
+/// What a future gives, unless it takes until then.
+async fn before<T>(end: Instant, future: impl Future<Output = T>) -> Option<T> {
+    tokio::time::timeout_at(end.into(), future).await.ok()
+}
+
 /// What one pass came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Pass {
@@ -630,6 +644,8 @@ pub enum Outage {
     Connection(Box<dyn StdError + Send + Sync>),
     /// The database refused a statement of the relay.
     Database(Error),
+    /// The database did not answer in time.
+    Silent,
     /// The publisher's other side cannot be reached.
     Publisher(PublishError),
 }
@@ -645,6 +661,7 @@ impl fmt::Display for Outage {
         f.write_str(match self {
             Self::Connection(_) => "there is no connection to the database",
             Self::Database(_) => "the database refused a statement",
+            Self::Silent => "the database does not answer",
             Self::Publisher(_) => "the publisher cannot be reached",
         })
     }
@@ -652,11 +669,12 @@ impl fmt::Display for Outage {
 
 impl StdError for Outage {
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
-        Some(match self {
-            Self::Connection(error) => &**error,
-            Self::Database(error) => error,
-            Self::Publisher(error) => error,
-        })
+        match self {
+            Self::Connection(error) => Some(&**error),
+            Self::Database(error) => Some(error),
+            Self::Publisher(error) => Some(error),
+            Self::Silent => None,
+        }
     }
 }
 

@@ -166,7 +166,7 @@ pub fn kind<T: std::fmt::Debug>(result: Result<T, ShopError>) -> ErrorKind {
 pub const PERFORM: Operation = Operation::new("tests.perform", Retention::literal("48h"));
 
 /// Waits for what a function of the library gives on a connection of this flavor.
-pub trait Wait: Flavor {
+pub trait Wait: Flavor + crate::upserts::Forms {
     fn wait<'a, T: Send + 'a>(run: Self::Run<'a, T>) -> impl Future<Output = T> + Send;
 }
 

@@ -1,5 +1,7 @@
 //! The end of retention, purge by purge, and what operators do with records by hand.
 
+mod messages;
+
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime};
@@ -119,13 +121,13 @@ fn counts(purged: Purged) -> (u64, u64, Ended) {
     (purged.blanked, purged.forgotten, purged.ended)
 }
 
-/// Every batch of deletions waits from now on when it has deleted its rows, as long as `holder` is not told to let go.
-async fn hold_deletions<B: Backend>(place: &Place, holder: &mut B::Conn) {
-    place.run(
+/// Every batch of deletions in `table` waits from now on when it has deleted its rows, as long as `holder` is not told to let go.
+async fn hold_deletions<B: Backend>(place: &Place, holder: &mut B::Conn, table: &str) {
+    place.run(&format!(
         "CREATE FUNCTION hold() RETURNS trigger LANGUAGE plpgsql AS
              $$ BEGIN PERFORM pg_advisory_xact_lock(42); RETURN NULL; END $$;
-         CREATE TRIGGER hold AFTER DELETE ON api_idempotency FOR EACH ROW EXECUTE FUNCTION hold();",
-    );
+         CREATE TRIGGER hold AFTER DELETE ON {table} FOR EACH ROW EXECUTE FUNCTION hold();"
+    ));
     B::begin(holder).await.unwrap();
     B::sql(holder, "SELECT pg_advisory_xact_lock(42)")
         .await
@@ -387,7 +389,7 @@ on_every_backend! {
         let brief = Purge::new().time_limit(Duration::from_millis(200));
         let (mut holder, mut second) = (B::connect(&place).await, impatient::<B>(&place).await);
         if B::is_postgres() {
-            hold_deletions::<B>(&place, &mut holder).await;
+            hold_deletions::<B>(&place, &mut holder, "api_idempotency").await;
             let first = tokio::spawn(async move { B::purge(&mut conn, &Purge::new()).await });
             wait_until_somebody_waits(&place);
             let purged = in_time(B::purge(&mut second, &brief)).await.unwrap();
@@ -585,7 +587,7 @@ on_every_backend! {
             "idem_diesel::admin operation=tests.perform rows=2 what=list",
             "idem_diesel::admin key=k1 operation=tests.perform rows=1 tenant=acme/alice what=forget",
             "idem_diesel::admin key=k1 operation=tests.perform rows=0 tenant=acme/alice what=forget",
-            "idem_diesel::retention blanked=0 ended=Complete forgotten=0",
+            "idem_diesel::retention blanked=0 ended=Complete events=0 forgotten=0 messages=0",
             "idem_diesel::admin error=the table api_idempotency is missing: call ensure_schema or run the migrations \
              key=k0 operation=tests.perform tenant=acme/alice what=find",
         ]);
@@ -662,7 +664,7 @@ fn a_claim_does_not_wait_for_a_purge<B: Backend>() {
         answered::<B>(&mut conn, "k", 4).await;
         place.age_records(2 * TWO_DAYS);
         let mut holder = B::connect(&place).await;
-        hold_deletions::<B>(&place, &mut holder).await;
+        hold_deletions::<B>(&place, &mut holder, "api_idempotency").await;
         let slow = Purge::new().batch_rows(2).pause(Duration::from_secs(3));
         let purging = tokio::spawn(async move { B::purge(&mut conn, &slow).await });
         wait_until_somebody_waits(&place);
@@ -702,7 +704,7 @@ fn a_takeover_waits_for_one_batch_at_most<B: Backend>() {
         answered::<B>(&mut conn, "k", 2).await;
         place.age_records(2 * TWO_DAYS);
         let mut holder = B::connect(&place).await;
-        hold_deletions::<B>(&place, &mut holder).await;
+        hold_deletions::<B>(&place, &mut holder, "api_idempotency").await;
         let purging = tokio::spawn(async move { B::purge(&mut conn, &Purge::new()).await });
         wait_until_somebody_waits(&place);
         let mut claiming = B::connect(&place).await;
@@ -835,7 +837,7 @@ fn a_shutdown_in_the_middle_of_a_batch_comes_after_it() {
         let mut holder = PgAsync::connect(&place).await;
         answered::<PgAsync>(&mut holder, "k", 3).await;
         place.age_records(2 * TWO_DAYS);
-        hold_deletions::<PgAsync>(&place, &mut holder).await;
+        hold_deletions::<PgAsync>(&place, &mut holder, "api_idempotency").await;
         let (purging, stop) =
             in_background::<PgAsync>(&place, Purge::new().batch_rows(2), HOURLY, 0);
         wait_until_somebody_waits(&place);

@@ -7,7 +7,9 @@ use diesel::serialize::{IsNull, Output, ToSql};
 use diesel::sql_types::{BigInt, Binary, HasSqlType, Nullable, Text};
 
 use super::{Dialect, Script, TableName};
-use crate::store::KeyLocks;
+use crate::store::{KeyLocks, Table};
+
+mod schema;
 
 /// The classes of our advisory locks, so that they meet no lock of the application by accident: "idem" and "iden" in ASCII.
 const LOCK_CLASSES: [i32; 2] = [0x6964_656d, 0x6964_656e];
@@ -101,51 +103,9 @@ impl Dialect for Pg {
         },
     ];
     const LOCK_SCHEMA: &'static str = "SELECT pg_advisory_xact_lock(1768187245, 0)";
-    const SCHEMA_FACTS: &'static str = "\
-        SELECT a.attname || ' ' || format_type(a.atttypid, a.atttypmod) \
-               || CASE WHEN a.attnotnull THEN ' not null' ELSE '' END \
-               || CASE WHEN c.collname <> 'default' THEN ' collate ' || c.collname ELSE '' END \
-          FROM pg_attribute AS a LEFT JOIN pg_collation AS c ON c.oid = a.attcollation \
-         WHERE a.attrelid = to_regclass('api_idempotency') AND a.attnum > 0 AND NOT a.attisdropped \
-        UNION ALL \
-        SELECT 'primary key ' || string_agg(a.attname, ', ' ORDER BY k.position) \
-          FROM pg_index AS i \
-          CROSS JOIN LATERAL unnest(i.indkey) WITH ORDINALITY AS k(attnum, position) \
-          JOIN pg_attribute AS a ON a.attrelid = i.indrelid AND a.attnum = k.attnum \
-         WHERE i.indrelid = to_regclass('api_idempotency') AND i.indisprimary AND i.indisvalid \
-        UNION ALL \
-        SELECT 'check ' || conname FROM pg_constraint \
-         WHERE conrelid = to_regclass('api_idempotency') AND contype = 'c' AND convalidated \
-        UNION ALL \
-        SELECT 'privilege ' || privilege FROM unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE']) AS privilege \
-         WHERE has_table_privilege(to_regclass('api_idempotency'), privilege)";
-    const EXPECTED_FACTS: &'static [&'static str] = &[
-        "tenant_id text not null collate C",
-        "operation text not null collate C",
-        "idempotency_key text not null collate C",
-        "request_hash text not null collate C",
-        "state text not null collate C",
-        "status_code integer",
-        "response_headers text",
-        "response_body bytea",
-        "codec text",
-        "resource_type text",
-        "resource_id text",
-        "attempt integer not null",
-        "owner text",
-        "lease_expires_at timestamp with time zone",
-        "created_at timestamp with time zone not null",
-        "completed_at timestamp with time zone",
-        "expires_at timestamp with time zone not null",
-        "forget_at timestamp with time zone not null",
-        "primary key tenant_id, operation, idempotency_key",
-        "check api_idempotency_state",
-        "privilege SELECT",
-        "privilege INSERT",
-        "privilege UPDATE",
-        "privilege DELETE",
-    ];
-    const TABLE_EXISTS: &'static str = "SELECT CAST(to_regclass('api_idempotency') AS text)";
+    const SCHEMA_FACTS: &'static str = schema::FACTS;
+    const EXPECTED_FACTS: &'static [(&'static str, &'static [&'static str])] = schema::EXPECTED;
+    const TABLES_PRESENT: &'static str = schema::PRESENT;
     /// BEGIN has put down the call and its locks.
     const LOCKS: &'static str = "right(current_setting('idem.call', true), 2)";
     const BEGAN_AT: &'static str = "transaction_timestamp()";
@@ -164,25 +124,42 @@ impl Dialect for Pg {
     /// The setting is the session's, but it was made inside the transaction, so a rollback took it back.
     const COMMITTED_CALL: Option<&'static str> = Some("SELECT current_setting('idem.call', true)");
     const NOW: &'static str = "clock_timestamp()";
+
     /// A class beside that of the keys ("idep"), so that no key has this lock; its number is the table's, so that two schemas
     /// of one database are purged apart. Without a table the next statement says so.
-    const TAKE_PURGE_LOCK: &'static str = "\
-        SELECT 'taken' \
-         WHERE pg_try_advisory_xact_lock(1768187248, coalesce(CAST(CAST(to_regclass('api_idempotency') AS oid) AS integer), 0))";
-    const TABLE_START: &'static str = "0";
+    fn take_purge_lock(table: &Table) -> String {
+        let name = table.name;
+        format!(
+            "SELECT 'taken' \
+              WHERE pg_try_advisory_xact_lock(1768187248, coalesce(CAST(CAST(to_regclass('{name}') AS oid) AS integer), 0))"
+        )
+    }
+
+    fn table_start(_: &Table) -> String {
+        "0".to_owned()
+    }
+
     /// The largest part's end, if the table is partitioned.
-    const TABLE_END: &'static str = "\
-        SELECT CAST(max(pg_relation_size(part)) / CAST(current_setting('block_size') AS bigint) AS text) \
-          FROM (SELECT CAST('api_idempotency' AS regclass) AS part \
-                UNION ALL SELECT relid FROM pg_partition_tree('api_idempotency')) AS parts";
+    fn table_end(table: &Table) -> String {
+        let name = table.name;
+        format!(
+            "SELECT CAST(max(pg_relation_size(part)) / CAST(current_setting('block_size') AS bigint) AS text) \
+               FROM (SELECT CAST('{name}' AS regclass) AS part \
+                     UNION ALL SELECT relid FROM pg_partition_tree('{name}')) AS parts"
+        )
+    }
 
     fn push_look<'b>(
         out: &mut AstPass<'_, 'b, Self>,
+        table: &Table,
         after: &'b str,
         until: &'b str,
         is_due: &str,
     ) -> QueryResult<()> {
-        out.push_sql("SELECT CASE WHEN EXISTS (SELECT 1 FROM api_idempotency WHERE ctid >= ");
+        let name = table.name;
+        out.push_sql(&format!(
+            "SELECT CASE WHEN EXISTS (SELECT 1 FROM {name} WHERE ctid >= "
+        ));
         push_before_block(out, |out| out.push_bind_param::<Text, str>(after))?;
         out.push_sql(" AND ctid < ");
         push_before_block(out, |out| push_end_of_stretch(out, after, until))?;
@@ -196,6 +173,7 @@ impl Dialect for Pg {
 
     fn push_is_between<'b>(
         out: &mut AstPass<'_, 'b, Self>,
+        _: &Table,
         after: &'b str,
         upto: &'b str,
     ) -> QueryResult<()> {
@@ -208,9 +186,11 @@ impl Dialect for Pg {
     /// The array is made once, and its rows are then fetched from where they lie, which is far cheaper than by their keys.
     fn push_is_one_of<'b>(
         out: &mut AstPass<'_, 'b, Self>,
+        table: &Table,
         is_so: impl FnOnce(&mut AstPass<'_, 'b, Self>) -> QueryResult<()>,
     ) -> QueryResult<()> {
-        out.push_sql("ctid = ANY (ARRAY(SELECT ctid FROM api_idempotency WHERE ");
+        let name = table.name;
+        out.push_sql(&format!("ctid = ANY (ARRAY(SELECT ctid FROM {name} WHERE "));
         is_so(out)?;
         out.push_sql(" FOR UPDATE SKIP LOCKED))");
         Ok(())

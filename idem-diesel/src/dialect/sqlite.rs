@@ -6,21 +6,28 @@ use diesel::sql_types::{BigInt, Binary, Nullable, Text};
 use diesel::sqlite::Sqlite;
 
 use super::{Dialect, Script, TableName};
-use crate::store::KeyLocks;
+use crate::store::{KeyLocks, Table};
+
+mod schema;
 
 /// How far a purge looks at once, so that a statement is short also where nothing is due.
 const STRETCH_ROWS: u32 = 5000;
 
-/// The primary key in a JSON array.
-fn push_key<'b>(out: &mut AstPass<'_, 'b, Sqlite>, key: &'b str) -> QueryResult<()> {
-    for (before, position) in [("(", 0), (", ", 1), (", ", 2)] {
-        out.push_sql(before);
+/// The primary key of `table` in a JSON array.
+fn push_key<'b>(out: &mut AstPass<'_, 'b, Sqlite>, table: &Table, key: &'b str) -> QueryResult<()> {
+    for position in 0..table.key.len() {
+        out.push_sql(if position == 0 { "(" } else { ", " });
         out.push_sql("json_extract(");
         out.push_bind_param::<Text, str>(key)?;
         out.push_sql(&format!(", '$[{position}]')"));
     }
     out.push_sql(")");
     Ok(())
+}
+
+/// What a query of the last row is ordered by.
+fn backwards(table: &Table) -> String {
+    format!("{} DESC", table.key.join(" DESC, "))
 }
 
 impl Dialect for Sqlite {
@@ -41,40 +48,9 @@ impl Dialect for Sqlite {
     ];
     /// BEGIN IMMEDIATE holds the one write lock already.
     const LOCK_SCHEMA: &'static str = "SELECT 1";
-    const SCHEMA_FACTS: &'static str = "\
-        SELECT name || ' ' || lower(type) || CASE WHEN \"notnull\" THEN ' not null' ELSE '' END \
-          FROM pragma_table_info('api_idempotency') \
-        UNION ALL \
-        SELECT 'primary key ' || group_concat(name || ' ' || coll, ', ') \
-          FROM (SELECT x.name, x.coll FROM pragma_index_list('api_idempotency') AS l, pragma_index_xinfo(l.name) AS x \
-                 WHERE l.origin = 'pk' AND x.key = 1 ORDER BY x.seqno) \
-        UNION ALL \
-        SELECT 'check api_idempotency_state' FROM sqlite_master \
-         WHERE type = 'table' AND name = 'api_idempotency' AND sql LIKE '%CONSTRAINT api_idempotency_state CHECK%'";
-    const EXPECTED_FACTS: &'static [&'static str] = &[
-        "tenant_id text not null",
-        "operation text not null",
-        "idempotency_key text not null",
-        "request_hash text not null",
-        "state text not null",
-        "status_code integer",
-        "response_headers text",
-        "response_body blob",
-        "codec text",
-        "resource_type text",
-        "resource_id text",
-        "attempt integer not null",
-        "owner text",
-        "lease_expires_at text",
-        "created_at text not null",
-        "completed_at text",
-        "expires_at text not null",
-        "forget_at text not null",
-        "primary key tenant_id BINARY, operation BINARY, idempotency_key BINARY",
-        "check api_idempotency_state",
-    ];
-    const TABLE_EXISTS: &'static str =
-        "SELECT name FROM pragma_table_list WHERE name = 'api_idempotency'";
+    const SCHEMA_FACTS: &'static str = schema::FACTS;
+    const EXPECTED_FACTS: &'static [(&'static str, &'static [&'static str])] = schema::EXPECTED;
+    const TABLES_PRESENT: &'static str = schema::PRESENT;
     /// BEGIN IMMEDIATE holds the one write lock already.
     const LOCKS: &'static str = "'tt'";
     const BEGAN_AT: &'static str = Self::NOW;
@@ -95,29 +71,38 @@ impl Dialect for Sqlite {
     const JSON_ARRAY: &'static str = "json_array";
     const COMMITTED_CALL: Option<&'static str> = None;
     const NOW: &'static str = "strftime('%Y-%m-%d %H:%M:%f', 'now')";
+
     /// BEGIN IMMEDIATE holds the one write lock already, and with it every row.
-    const TAKE_PURGE_LOCK: &'static str = "SELECT 'taken'";
-    const TABLE_START: &'static str = r#"["","",""]"#;
-    const TABLE_END: &'static str = "\
-        SELECT json_array(tenant_id, operation, idempotency_key) FROM api_idempotency \
-         ORDER BY tenant_id DESC, operation DESC, idempotency_key DESC LIMIT 1";
+    fn take_purge_lock(_: &Table) -> String {
+        "SELECT 'taken'".to_owned()
+    }
+
+    fn table_start(table: &Table) -> String {
+        let nothing = vec![r#""""#; table.key.len()];
+        format!("[{}]", nothing.join(","))
+    }
+
+    fn table_end(table: &Table) -> String {
+        let (name, key, backwards) = (table.name, table.key.join(", "), backwards(table));
+        format!("SELECT json_array({key}) FROM {name} ORDER BY {backwards} LIMIT 1")
+    }
 
     fn push_look<'b>(
         out: &mut AstPass<'_, 'b, Self>,
+        table: &Table,
         after: &'b str,
         until: &'b str,
         is_due: &str,
     ) -> QueryResult<()> {
+        let (name, key, backwards) = (table.name, table.key.join(", "), backwards(table));
         out.push_sql(&format!(
-            "WITH ahead AS MATERIALIZED (SELECT tenant_id, operation, idempotency_key, {is_due} AS is_due \
-             FROM api_idempotency WHERE "
+            "WITH ahead AS MATERIALIZED (SELECT {key}, {is_due} AS is_due FROM {name} WHERE "
         ));
-        Self::push_is_between(out, after, until)?;
+        Self::push_is_between(out, table, after, until)?;
         out.push_sql(&format!(
-            " ORDER BY tenant_id, operation, idempotency_key LIMIT {STRETCH_ROWS}) \
-             SELECT CASE WHEN (SELECT max(is_due) FROM ahead) THEN 'due ' ELSE '' END \
-                    || json_array(tenant_id, operation, idempotency_key) \
-               FROM ahead ORDER BY tenant_id DESC, operation DESC, idempotency_key DESC LIMIT 1"
+            " ORDER BY {key} LIMIT {STRETCH_ROWS}) \
+             SELECT CASE WHEN (SELECT max(is_due) FROM ahead) THEN 'due ' ELSE '' END || json_array({key}) \
+               FROM ahead ORDER BY {backwards} LIMIT 1"
         ));
         Ok(())
     }
@@ -125,24 +110,25 @@ impl Dialect for Sqlite {
     /// The table is kept in the order of its primary key.
     fn push_is_between<'b>(
         out: &mut AstPass<'_, 'b, Self>,
+        table: &Table,
         after: &'b str,
         upto: &'b str,
     ) -> QueryResult<()> {
-        out.push_sql("(tenant_id, operation, idempotency_key) > ");
-        push_key(out, after)?;
-        out.push_sql(" AND (tenant_id, operation, idempotency_key) <= ");
-        push_key(out, upto)
+        let key = table.key.join(", ");
+        out.push_sql(&format!("({key}) > "));
+        push_key(out, table, after)?;
+        out.push_sql(&format!(" AND ({key}) <= "));
+        push_key(out, table, upto)
     }
 
     /// The one write lock is held, and with it every row.
     fn push_is_one_of<'b>(
         out: &mut AstPass<'_, 'b, Self>,
+        table: &Table,
         is_so: impl FnOnce(&mut AstPass<'_, 'b, Self>) -> QueryResult<()>,
     ) -> QueryResult<()> {
-        out.push_sql(
-            "(tenant_id, operation, idempotency_key) IN \
-             (SELECT tenant_id, operation, idempotency_key FROM api_idempotency WHERE ",
-        );
+        let (name, key) = (table.name, table.key.join(", "));
+        out.push_sql(&format!("({key}) IN (SELECT {key} FROM {name} WHERE "));
         is_so(out)?;
         out.push_sql(")");
         Ok(())

@@ -1,12 +1,17 @@
 //! Counting the attempts at a message, outside of the work.
 
-use idem_core::{ErrorKind, MessageId, Subscription};
+use std::time::Instant;
 
-use super::claim::keep;
+use idem_core::{ErrorKind, MessageId, Nested, Operation, Subscription};
+
+use super::claim::{claim_within, in_flight, keep};
 use crate::connection::{Flavor, IdempotentConnection, Run};
+use crate::driver::Opening;
 use crate::error::Error;
+use crate::guard::patience;
+use crate::migrations::explain;
 use crate::store::{Failed, FailedState, MessageKey};
-use crate::transaction::alone;
+use crate::transaction::Transaction;
 
 /// What a broker says about how often it has delivered a message.
 ///
@@ -114,6 +119,8 @@ pub fn attempt<'c, C: IdempotentConnection>(
         let dead = Noted {
             state: FailedState::Dead,
             attempts: number - 1,
+            // The attempt that is not made was counted above, if it was counted.
+            added: if count == DeliveryCount::Again { -1 } else { 0 },
             payload: Some(payload.to_vec()),
             ..Noted::failed(&subscription, &id)
         };
@@ -218,6 +225,9 @@ pub fn give_up<'c, C: IdempotentConnection>(
 /// How much of an error is kept, in bytes.
 const MAX_ERROR_BYTES: usize = 2000;
 
+/// The highest number of attempts that is noted: what the column holds.
+const MOST_ATTEMPTS: i64 = i32::MAX as i64;
+
 /// An error as it is kept: not longer than that, and without the one character that PostgreSQL does not store.
 pub(crate) fn shown(error: &str) -> String {
     let mut end = error.len().min(MAX_ERROR_BYTES);
@@ -265,18 +275,50 @@ async fn note<C: IdempotentConnection>(db: &mut C, noted: Noted) -> Result<Optio
     let statement = Failed {
         key: MessageKey::new(operation.name(), &noted.id),
         state: noted.state,
-        attempts: i64::from(noted.attempts),
+        attempts: i64::from(noted.attempts).min(MOST_ATTEMPTS),
         added: noted.added,
         error: noted.error,
         payload: noted.payload,
         keep: keep(operation),
     };
-    match alone(db, statement).await?.pop() {
+    match within(db, operation, statement).await?.pop() {
         Some(text) => text.parse().map(Some).map_err(|_| {
             let problem = "processed_messages.attempts is negative".to_owned();
             ErrorKind::SchemaWrong { problem }.into()
         }),
         None => Ok(None),
+    }
+}
+
+/// Runs a statement that may have to wait for another copy of the message, in a transaction of its own, for as long as a claim would wait.
+async fn within<C: IdempotentConnection>(
+    db: &mut C,
+    operation: &Operation,
+    statement: Failed,
+) -> Result<Vec<String>, Error> {
+    let mut transaction = Transaction::new(db, Nested::Refuse)?;
+    transaction.set_patience(patience(operation)).await?;
+    let opening = Opening {
+        max_idle: operation.policy().get_max_idle(),
+        claim_within: Some(claim_within(operation)),
+        ..Opening::PLAIN
+    };
+    let started = Instant::now();
+    let texts = transaction.open_and_texts(&opening, statement).await;
+    transaction.restore_patience().await?;
+    let done = match texts {
+        Ok(texts) => transaction
+            .commit(patience(operation))
+            .await
+            .map(|()| texts),
+        Err(error) => Err(error),
+    };
+    match done {
+        Ok(texts) => Ok(texts.into_iter().flatten().collect()),
+        Err(error) => {
+            let error = in_flight(error.into(), operation, started);
+            Err(explain(transaction.inner(), error).await)
+        }
     }
 }
 

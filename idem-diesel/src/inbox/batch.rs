@@ -6,16 +6,18 @@ use std::time::Instant;
 use idem_core::{ErrorKind, MessageId, RequestDigest, RequestHash, Subscription};
 
 use super::Consumption;
-use super::claim::{Step, began, in_flight, is_conflict, keep, one, open, opening, state};
+use super::claim::{
+    Step, began, claim_within, in_flight, is_conflict, keep, one, open, opening, state,
+};
 use crate::after_commit::AfterCommit;
 use crate::connection::{Flavor, IdempotentConnection, Run};
-use crate::driver::Driver;
+use crate::driver::{Driver, Opening};
 use crate::error::Error;
 use crate::fault::{Point, reach};
 use crate::guard::{ClaimedMessage, Running, patience};
 use crate::migrations::explain;
 use crate::running::Place;
-use crate::store::{MarkAll, MessageKey, Retake, SeenAll};
+use crate::store::{MarkAll, MessageKey, NoMark, Retake, SeenAll};
 use crate::transaction::Transaction;
 
 /// How often a batch starts anew after a conflict with a concurrent transaction.
@@ -199,13 +201,14 @@ async fn look<C: IdempotentConnection>(
     messages: &[Hashed],
     marked: &[String],
 ) -> Result<(Vec<BatchItem>, i64), Error> {
-    let mut began_at = 0;
+    // Who says when the transaction began has put the session's own bound of statements back.
+    let mut began_at = None;
     let mut found = HashMap::new();
     for text in marked {
         let Some((at, id)) = text.split_once(' ') else {
             continue;
         };
-        began_at = began(at)?;
+        began_at = Some(began(at)?);
         found.insert(id.to_owned(), BatchItem::New);
     }
     let known: Vec<&Hashed> = messages
@@ -241,6 +244,14 @@ async fn look<C: IdempotentConnection>(
             let item = match state(text, hash) {
                 Ok(Step::Duplicate) => BatchItem::Duplicate,
                 Ok(Step::Retake) => {
+                    if began_at.is_some() {
+                        // The retake may have to wait for another copy, like a mark.
+                        let bounded = Opening {
+                            claim_within: Some(claim_within(subscription.operation())),
+                            ..Opening::PLAIN
+                        };
+                        transaction.inner().settle_in(&bounded, None).await?;
+                    }
                     let retake = Retake {
                         key: MessageKey::new(subscription.subscriber(), id),
                         request_hash: hash.clone(),
@@ -248,7 +259,7 @@ async fn look<C: IdempotentConnection>(
                     };
                     match one(transaction.inner().texts(retake).await)? {
                         Some(at) => {
-                            began_at = began(&at)?;
+                            began_at = Some(began(&at)?);
                             BatchItem::New
                         }
                         // Another transaction has just processed it, or given it up.
@@ -273,9 +284,12 @@ async fn look<C: IdempotentConnection>(
             None => *found.get(id.as_str()).ok_or(ErrorKind::Conflict)?,
         });
     }
-    if began_at == 0 {
-        // Nothing is new, so there is nothing that a body could lose.
-        began_at = i64::MIN;
-    }
+    let began_at = match began_at {
+        Some(began_at) => began_at,
+        None => match one(transaction.inner().texts(NoMark).await)? {
+            Some(at) => began(&at)?,
+            None => unreachable!("I13: what is read gives a row"),
+        },
+    };
     Ok((items, began_at))
 }

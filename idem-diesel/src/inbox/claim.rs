@@ -39,7 +39,8 @@ pub(super) fn opening<C: IdempotentConnection>(
     })
 }
 
-fn claim_within(operation: &Operation) -> Duration {
+/// How long the statement that claims a message may take.
+pub(super) fn claim_within(operation: &Operation) -> Duration {
     patience(operation).max(SHORTEST_CLAIM)
 }
 
@@ -107,9 +108,10 @@ pub(super) fn is_conflict<C: IdempotentConnection>(
 }
 
 /// The claim waited for another copy for as long as it may, if that is what the error says: only in the server's own language, so it is known by what it has not, and by
-/// how long it took.
+/// how long it took. SQLite has one writer for all messages, so there it is never known to be this one.
 pub(super) fn in_flight(error: Error, operation: &Operation, started: Instant) -> Error {
-    if !has_text_alone(&error) || started.elapsed() < claim_within(operation) {
+    let is_unknown = error.kind() == &ErrorKind::Database && has_text_alone(&error);
+    if !is_unknown || started.elapsed() < claim_within(operation) {
         return error;
     }
     let retry_after = RETRY_AFTER;

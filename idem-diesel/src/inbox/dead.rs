@@ -13,7 +13,7 @@ use crate::transaction::alone;
 pub struct DeadMessage {
     /// Its id.
     pub id: MessageId,
-    /// How often it was tried.
+    /// How often it was tried; not at all, once it is [redriven](redrive).
     pub attempts: u32,
     /// How the last attempt failed; absent when no attempt lived to say so.
     pub last_error: Option<String>,

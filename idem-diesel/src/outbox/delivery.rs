@@ -218,7 +218,7 @@ pub fn lease<'c, C: IdempotentConnection>(
 ) -> Run<'c, C, Result<Vec<Leased>, Error>> {
     let statement = store::Lease {
         owner: terms.owner.clone(),
-        lease_ms: millis(terms.duration),
+        millis: millis(terms.duration),
         at_most: terms.at_most.into(),
         dead_blocks: i64::from(terms.dead == Dead::Block),
     };

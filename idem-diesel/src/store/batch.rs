@@ -1,35 +1,22 @@
-//! What both statements of a purge work on: rows of one stretch that are due and that nobody is changing.
+//! What both statements of a walk work on: rows of one stretch that are due and that nobody is changing.
 
 use diesel::QueryResult;
 use diesel::query_builder::AstPass;
 
+use super::Aged;
 use crate::dialect::Dialect;
 
-/// The rows that a purge may change at once: at most so many of one stretch of the table.
+/// The rows that a walk may change at once: at most so many of one stretch of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Batch {
+    /// The table.
+    pub aged: &'static Aged,
     /// The place behind which the stretch begins.
     pub after: String,
     /// The place where it ends.
     pub upto: String,
     /// The most rows.
     pub at_most: i64,
-}
-
-/// The condition that a row may go.
-pub(super) fn may_go<DB: Dialect>() -> String {
-    is_behind::<DB>("forget_at")
-}
-
-/// The condition that a row has an answer that has expired. Every stored answer has a codec.
-pub(super) fn has_expired<DB: Dialect>() -> String {
-    format!("{} AND codec IS NOT NULL", is_behind::<DB>("expires_at"))
-}
-
-/// A row without an answer is never due. Time is read once for all rows.
-fn is_behind<DB: Dialect>(horizon: &str) -> String {
-    let now = DB::NOW;
-    format!("{horizon} <= (SELECT {now}) AND state IN ('completed', 'failed')")
 }
 
 impl Batch {
@@ -43,8 +30,9 @@ impl Batch {
         out: &mut AstPass<'_, 'b, DB>,
         is_due: &str,
     ) -> QueryResult<()> {
-        DB::push_is_one_of(out, |out| {
-            DB::push_is_between(out, &self.after, &self.upto)?;
+        let table = &self.aged.table;
+        DB::push_is_one_of(out, table, |out| {
+            DB::push_is_between(out, table, &self.after, &self.upto)?;
             out.push_sql(&format!(" AND {is_due} LIMIT "));
             DB::push_integer(out, &self.at_most)
         })?;
@@ -61,30 +49,48 @@ mod tests {
     use diesel::sqlite::Sqlite;
 
     use super::Batch;
-    use crate::store::{Blank, Forget};
+    use crate::store::{Aged, Blank, Forget, MESSAGES, RECORDS};
+
+    fn batch(aged: &'static Aged) -> Batch {
+        Batch {
+            aged,
+            after: r#"["","",""]"#.to_owned(),
+            upto: r#"["a","b","c"]"#.to_owned(),
+            at_most: 7,
+        }
+    }
 
     #[track_caller]
-    fn check(purge: &impl QueryFragment<Sqlite>, verb: &str, is_due: &str) {
+    fn check(purge: &impl QueryFragment<Sqlite>, verb: &str, key: &str, is_due: &str) {
         let sql = debug_query::<Sqlite, _>(purge).to_string();
         assert!(sql.starts_with(verb), "{sql}");
-        let is_in_batch = " IN (SELECT tenant_id, operation, idempotency_key FROM api_idempotency WHERE (tenant_id, operation, idempotency_key) > (";
-        assert!(sql.contains(is_in_batch), "{sql}");
+        let is_in_batch = format!(" WHERE ({key}) IN (SELECT {key} FROM ");
+        assert!(sql.contains(&is_in_batch), "{sql}");
+        assert!(sql.contains(&format!(" WHERE ({key}) > (")), "{sql}");
         assert!(sql.contains(&format!("{is_due} LIMIT ?)")), "{sql}");
     }
 
     #[test]
     fn a_purge_changes_only_the_rows_of_its_batch() {
-        let batch = Batch {
-            after: r#"["","",""]"#.to_owned(),
-            upto: r#"["a","b","c"]"#.to_owned(),
-            at_most: 7,
-        };
+        let key = "tenant_id, operation, idempotency_key";
         let has_ended = " AND state IN ('completed', 'failed')";
         check(
-            &Blank(batch.clone()),
-            "UPDATE api_idempotency SET ",
+            &Blank(batch(RECORDS)),
+            "UPDATE api_idempotency SET status_code = NULL, response_headers = NULL, response_body = NULL, codec = NULL WHERE ",
+            key,
             &format!("{has_ended} AND codec IS NOT NULL"),
         );
-        check(&Forget(batch), "DELETE FROM api_idempotency ", has_ended);
+        check(
+            &Forget(batch(RECORDS)),
+            "DELETE FROM api_idempotency WHERE ",
+            key,
+            has_ended,
+        );
+        check(
+            &Forget(batch(MESSAGES)),
+            "DELETE FROM processed_messages WHERE ",
+            "subscriber_id, message_id",
+            " AND state IN ('processed')",
+        );
     }
 }

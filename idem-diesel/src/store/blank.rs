@@ -1,10 +1,9 @@
 //! The blanking: answers that have expired go, and their rows stay as tombstones.
 
 use diesel::QueryResult;
-use diesel::query_builder::{AstPass, QueryFragment};
+use diesel::query_builder::{AstPass, QueryFragment, QueryId};
 
-use super::batch::{Batch, has_expired};
-use super::static_statement;
+use super::Batch;
 use crate::dialect::Dialect;
 
 /// Blanks the answers of ended rows at or after `expires_at`, as many as the batch may have. State, request hash and times stay.
@@ -18,13 +17,18 @@ use crate::dialect::Dialect;
 #[derive(Debug, Clone)]
 pub(crate) struct Blank(pub Batch);
 
-static_statement!(Blank);
+/// One text for each table.
+impl QueryId for Blank {
+    type QueryId = ();
+    const HAS_STATIC_QUERY_ID: bool = false;
+}
 
 impl<DB: Dialect> QueryFragment<DB> for Blank {
     fn walk_ast<'b>(&'b self, mut out: AstPass<'_, 'b, DB>) -> QueryResult<()> {
-        out.push_sql(
-            "UPDATE api_idempotency SET status_code = NULL, response_headers = NULL, response_body = NULL, codec = NULL WHERE ",
-        );
-        self.0.push_is_row(&mut out, &has_expired::<DB>())
+        let Self(batch) = self;
+        let columns = batch.aged.answer.join(" = NULL, ");
+        let table = batch.aged.table.name;
+        out.push_sql(&format!("UPDATE {table} SET {columns} = NULL WHERE "));
+        batch.push_is_row(&mut out, &batch.aged.has_expired::<DB>())
     }
 }

@@ -1,10 +1,9 @@
 //! The forgetting: rows that may go are deleted.
 
 use diesel::QueryResult;
-use diesel::query_builder::{AstPass, QueryFragment};
+use diesel::query_builder::{AstPass, QueryFragment, QueryId};
 
-use super::batch::{Batch, may_go};
-use super::static_statement;
+use super::Batch;
 use crate::dialect::Dialect;
 
 /// Deletes ended rows at or after `forget_at`, as many as the batch may have.
@@ -18,11 +17,17 @@ use crate::dialect::Dialect;
 #[derive(Debug, Clone)]
 pub(crate) struct Forget(pub Batch);
 
-static_statement!(Forget);
+/// One text for each table.
+impl QueryId for Forget {
+    type QueryId = ();
+    const HAS_STATIC_QUERY_ID: bool = false;
+}
 
 impl<DB: Dialect> QueryFragment<DB> for Forget {
     fn walk_ast<'b>(&'b self, mut out: AstPass<'_, 'b, DB>) -> QueryResult<()> {
-        out.push_sql("DELETE FROM api_idempotency WHERE ");
-        self.0.push_is_row(&mut out, &may_go::<DB>())
+        let Self(batch) = self;
+        let table = batch.aged.table.name;
+        out.push_sql(&format!("DELETE FROM {table} WHERE "));
+        batch.push_is_row(&mut out, &batch.aged.may_go::<DB>())
     }
 }

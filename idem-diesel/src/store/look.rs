@@ -1,11 +1,10 @@
-//! The look ahead: how far the next batch of a purge goes.
+//! The look ahead: how far the next batch of a walk goes.
 
 use diesel::QueryResult;
-use diesel::query_builder::{AstPass, Query, QueryFragment};
+use diesel::query_builder::{AstPass, Query, QueryFragment, QueryId};
 use diesel::sql_types::{Nullable, Text};
 
-use super::batch::{has_expired, may_go};
-use super::static_statement;
+use super::Aged;
 use crate::dialect::Dialect;
 
 /// Finds where the next stretch of the table ends, and whether a row on it is due: one text, `due ` if so and then the place, or none behind the end.
@@ -17,13 +16,19 @@ use crate::dialect::Dialect;
 /// ```
 #[derive(Debug, Clone)]
 pub(crate) struct Look {
+    /// The table.
+    pub aged: &'static Aged,
     /// The place behind which it begins.
     pub after: String,
     /// The place behind which nothing is looked at.
     pub until: String,
 }
 
-static_statement!(Look);
+/// One text for each table.
+impl QueryId for Look {
+    type QueryId = ();
+    const HAS_STATIC_QUERY_ID: bool = false;
+}
 
 impl Query for Look {
     type SqlType = Nullable<Text>;
@@ -31,7 +36,13 @@ impl Query for Look {
 
 impl<DB: Dialect> QueryFragment<DB> for Look {
     fn walk_ast<'b>(&'b self, mut out: AstPass<'_, 'b, DB>) -> QueryResult<()> {
-        let is_due = format!("({} OR {})", may_go::<DB>(), has_expired::<DB>());
-        DB::push_look(&mut out, &self.after, &self.until, &is_due)
+        let is_due = self.aged.is_due::<DB>();
+        DB::push_look(
+            &mut out,
+            &self.aged.table,
+            &self.after,
+            &self.until,
+            &is_due,
+        )
     }
 }

@@ -11,7 +11,7 @@ mod still_in;
 pub(crate) use dead::{Dead, ForgetDead, Revive};
 pub(crate) use failed::{Failed, FailedState};
 pub(crate) use mark::Mark;
-pub(crate) use mark_all::{MarkAll, SeenAll};
+pub(crate) use mark_all::{MarkAll, NoMark, SeenAll};
 pub(crate) use retake::Retake;
 pub(crate) use seen::{Seen, SeenState};
 pub(crate) use still_in::StillIn;

@@ -19,7 +19,34 @@ pub type Handling<'a> = Pin<Box<dyn Future<Output = Handled> + Send + 'a>>;
 /// Handles messages with a connection of type `C`. A function that gives a boxed future is one; [`handler`] helps a closure to be one.
 ///
 /// The handler marks the message and does the work in one transaction: it calls a function with `#[consumer]`, or [`inbox::consume`](idem_diesel::inbox::consume). A loop acknowledges
-/// the message after the handler has returned `Ok`, which is after COMMIT.
+/// the message after the handler has returned `Ok`, which is after COMMIT. It waits for the handler as long as it takes: what may hang has a timeout inside of it.
+///
+/// ```
+/// use idem_diesel::{Async, Error, IdempotentConnection, Retention, Subscription, inbox};
+/// use idem_relay::consume::Handling;
+/// use idem_relay::{Handler, Received};
+///
+/// const MAIL: Subscription = Subscription::new("mail", Retention::literal("7d"));
+///
+/// struct Mail {
+///     sender: String,
+/// }
+///
+/// impl<C: IdempotentConnection<Flavor = Async>> Handler<C> for Mail {
+///     fn handle<'a>(&'a self, db: &'a mut C, message: &'a Received) -> Handling<'a> {
+///         Box::pin(async move {
+///             let address: String = message.json()?;
+///             let consumed = inbox::consume(db, &MAIL, message.id(), &address, async |_db| {
+///                 println!("{} writes to {address}", self.sender);
+///                 Ok::<_, Error>(())
+///             });
+///             Ok(consumed.await?)
+///         })
+///     }
+/// }
+/// # fn is_handler<C>(_: impl Handler<C>) {}
+/// # is_handler::<diesel_async::sync_connection_wrapper::SyncConnectionWrapper<diesel::SqliteConnection>>(Mail { sender: String::new() });
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not handle messages with a connection `{C}`",
     label = "not a handler",

@@ -11,7 +11,8 @@ use futures_util::future::{self, Either};
 use idem_diesel::inbox::DeliveryCount;
 
 use super::work::{Delivered, Settlement, Worker};
-use super::{CONNECTED_WITHIN, ConsumeLoop, Handler, Stop, until};
+use super::{ConsumeLoop, Handler, Stop, until};
+use crate::connect::CONNECTED_WITHIN;
 use crate::connect::Connect;
 use crate::misconfigured::Misconfigured;
 use crate::relay::{OUTAGE_PAUSES, rests, shown};
@@ -73,7 +74,11 @@ impl<S: Connect, H: Handler<S::Connection>> ConsumeLoop<S, H> {
         }
         let ack_wait = Some(config.ack_wait).filter(|wait| !wait.is_zero());
         let progress_every = ack_wait.unwrap_or(DEFAULT_ACK_WAIT) / PROGRESS_PER_ACK_WAIT;
-        until(shutdown, |stop| self.pull(consumer, progress_every, stop)).await;
+        // A client's future has many states, and its callers should not have to carry them about.
+        until(shutdown, |stop| {
+            Box::pin(self.pull(consumer, progress_every, stop))
+        })
+        .await;
         Ok(())
     }
 
@@ -81,8 +86,8 @@ impl<S: Connect, H: Handler<S::Connection>> ConsumeLoop<S, H> {
         let mut worker = Worker::new(self, stop.clone());
         let mut rest = rests(OUTAGE_PAUSES);
         while !stop.is_stopped() {
-            match messages(&consumer).await {
-                Ok(mut messages) => {
+            match stop.or(messages(&consumer)).await {
+                Some(Ok(mut messages)) => {
                     let mut has_some = false;
                     while worker.ready().await
                         && let Some(message) = next(&mut messages, &mut stop).await
@@ -94,7 +99,8 @@ impl<S: Connect, H: Handler<S::Connection>> ConsumeLoop<S, H> {
                         rest = rests(OUTAGE_PAUSES);
                     }
                 }
-                Err(error) => tracing::warn!(error, "no messages from JetStream"),
+                Some(Err(error)) => tracing::warn!(error, "no messages from JetStream"),
+                None => return,
             }
             stop.rest(rest.next().unwrap_or(OUTAGE_PAUSES.1)).await;
         }
@@ -116,14 +122,12 @@ async fn messages(consumer: &PullConsumer) -> Result<Stream, String> {
 
 /// The next message, unless the loop ends or starts over.
 async fn next(messages: &mut Stream, stop: &mut Stop) -> Option<Message> {
-    let stopping = std::pin::pin!(stop.stopped());
-    match future::select(stopping, messages.next()).await {
-        Either::Right((Some(Ok(message)), _)) => Some(message),
-        Either::Right((Some(Err(error)), _)) => {
+    match stop.or(messages.next()).await?? {
+        Ok(message) => Some(message),
+        Err(error) => {
             tracing::warn!(error = shown(&error), "no messages from JetStream");
             None
         }
-        Either::Left(_) | Either::Right((None, _)) => None,
     }
 }
 

@@ -17,7 +17,8 @@ use lapin::uri::AMQPUri;
 use lapin::{Acker, Channel, Connection, ConnectionProperties, Consumer};
 
 use super::work::{Delivered, Reason, Settlement, Worker};
-use super::{CONNECTED_WITHIN, ConsumeLoop, Handler, Stop, until};
+use super::{ConsumeLoop, Handler, Stop, until};
+use crate::connect::CONNECTED_WITHIN;
 use crate::connect::Connect;
 use crate::headers;
 use crate::misconfigured::Misconfigured;
@@ -109,7 +110,8 @@ impl<S: Connect, H: Handler<S::Connection>> ConsumeLoop<S, H> {
     ///
     /// A dropped future loses nothing: the message in work comes again, and if it was committed it is a duplicate then.
     pub async fn run_rabbitmq(&self, queue: &RabbitMqQueue, shutdown: impl Future) {
-        until(shutdown, |stop| self.subscribe(queue, stop)).await;
+        // A client's future has many states, and its callers should not have to carry them about.
+        until(shutdown, |stop| Box::pin(self.subscribe(queue, stop))).await;
     }
 
     async fn subscribe(&self, queue: &RabbitMqQueue, mut stop: Stop) {
@@ -117,17 +119,20 @@ impl<S: Connect, H: Handler<S::Connection>> ConsumeLoop<S, H> {
         let mut rest = rests(OUTAGE_PAUSES);
         while worker.ready().await {
             let subscribing = tokio::time::timeout(CONNECTED_WITHIN, Subscribed::to(queue));
-            match subscribing.await {
-                Ok(Ok(mut subscribed)) => {
+            match stop.or(subscribing).await {
+                None => return,
+                Some(Ok(Ok(mut subscribed))) => {
                     if subscribed.work(&mut worker, &mut stop).await {
                         rest = rests(OUTAGE_PAUSES);
                     }
                     subscribed.close().await;
                 }
-                Ok(Err(error)) => {
+                Some(Ok(Err(error))) => {
                     tracing::warn!(error = shown(&error), "no messages from RabbitMQ");
                 }
-                Err(_) => tracing::warn!("no messages from RabbitMQ within {CONNECTED_WITHIN:?}"),
+                Some(Err(_)) => {
+                    tracing::warn!("no messages from RabbitMQ within {CONNECTED_WITHIN:?}");
+                }
             }
             stop.rest(rest.next().unwrap_or(OUTAGE_PAUSES.1)).await;
         }
@@ -172,13 +177,9 @@ impl Subscribed {
             if !beside(&mut resting, worker.ready()).await {
                 return has_some;
             }
-            let delivery = {
-                let stopping = pin!(stop.stopped());
-                let delivering = pin!(beside(&mut resting, self.consumer.next()));
-                match future::select(stopping, delivering).await {
-                    Either::Left(_) => return has_some,
-                    Either::Right((delivery, _)) => delivery,
-                }
+            let delivery = beside(&mut resting, self.consumer.next());
+            let Some(delivery) = stop.or(delivery).await else {
+                return has_some;
             };
             let delivery = match delivery {
                 Some(Ok(delivery)) => delivery,

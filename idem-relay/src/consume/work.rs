@@ -1,5 +1,6 @@
 //! What becomes of a delivered message: the one place where it is decided, without a broker.
 
+use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
@@ -9,7 +10,8 @@ use idem_diesel::{Consumed, Error, ErrorKind, MessageId};
 use tokio::time::Instant;
 use tracing::Instrument;
 
-use super::{CONNECTED_WITHIN, ConsumeLoop, HELD_AT_MOST, Handler, HandlerError, Received, Stop};
+use super::{ANSWERED_WITHIN, ConsumeLoop, HELD_AT_MOST, Handler, HandlerError, Received, Stop};
+use crate::connect::CONNECTED_WITHIN;
 use crate::connect::Connect;
 use crate::relay::{OUTAGE_PAUSES, message, rests, shown};
 
@@ -70,12 +72,23 @@ impl From<HandlerError> for Failure {
     }
 }
 
+impl Step {
+    /// It could not be done now.
+    fn held(self) -> Next {
+        let after = Duration::ZERO;
+        Next::Hold { step: self, after }
+    }
+}
+
 /// What a step came to.
 enum Next {
     Step(Step),
     Settled(Settlement),
-    /// The database could not be reached: the same step again, when it can be.
-    Hold(Step),
+    /// The same step again, after a while and not before `after`.
+    Hold {
+        step: Step,
+        after: Duration,
+    },
 }
 
 impl<'l, S: Connect, H: Handler<S::Connection>> Worker<'l, S, H> {
@@ -87,12 +100,12 @@ impl<'l, S: Connect, H: Handler<S::Connection>> Worker<'l, S, H> {
     /// Waits until there is a connection, so that no message is taken that nothing can be done about. Whether the loop goes on.
     pub(super) async fn ready(&mut self) -> bool {
         let mut pauses = rests(OUTAGE_PAUSES);
-        while !self.stop.is_stopped() {
-            if self.connect().await {
+        let mut stop = self.stop.clone();
+        while !stop.is_stopped() {
+            if stop.or(self.connect()).await == Some(true) {
                 return true;
             }
-            let pause = pauses.next().unwrap_or(OUTAGE_PAUSES.1);
-            self.stop.rest(pause).await;
+            stop.rest(pauses.next().unwrap_or(OUTAGE_PAUSES.1)).await;
         }
         false
     }
@@ -146,17 +159,17 @@ impl<'l, S: Connect, H: Handler<S::Connection>> Worker<'l, S, H> {
             let next = if self.connect().await {
                 self.step(step, message).await
             } else {
-                Next::Hold(step)
+                step.held()
             };
             step = match next {
                 Next::Settled(settlement) => return settlement,
                 Next::Step(step) => step,
-                Next::Hold(step) => {
-                    let pause = pauses.next().unwrap_or(OUTAGE_PAUSES.1);
+                Next::Hold { step, after } => {
+                    let pause = pauses.next().unwrap_or(OUTAGE_PAUSES.1).max(after);
                     let is_over = Instant::now() + pause >= held_until;
                     if is_over || !self.stop.rest(pause).await {
-                        tracing::warn!("a message is given back: the database cannot be reached");
-                        return self.untried(Duration::ZERO);
+                        tracing::warn!("a message is given back: it could not be tried");
+                        return self.untried();
                     }
                     step
                 }
@@ -177,7 +190,7 @@ impl<'l, S: Connect, H: Handler<S::Connection>> Worker<'l, S, H> {
 
     async fn count_attempt(&mut self, received: &Received) -> Next {
         let Some(db) = &mut self.db else {
-            return Next::Hold(Step::Count);
+            return Step::Count.held();
         };
         let count = match received.delivery_count() {
             DeliveryCount::First | DeliveryCount::Exact(0 | 1) => DeliveryCount::First,
@@ -185,7 +198,8 @@ impl<'l, S: Connect, H: Handler<S::Connection>> Worker<'l, S, H> {
             DeliveryCount::Again | DeliveryCount::Exact(_) => DeliveryCount::Again,
         };
         let subscription = &self.consume.subscription;
-        match inbox::attempt(db, subscription, received.id(), count, received.payload()).await {
+        let attempt = inbox::attempt(db, subscription, received.id(), count, received.payload());
+        match answered(attempt).await {
             Ok(Attempt::Go { number }) => Next::Step(Step::Handle {
                 number,
                 is_repeated: false,
@@ -201,10 +215,11 @@ impl<'l, S: Connect, H: Handler<S::Connection>> Worker<'l, S, H> {
 
     async fn handle(&mut self, number: u32, is_repeated: bool, received: &Received) -> Next {
         let Some(db) = &mut self.db else {
-            return Next::Hold(Step::Handle {
+            let step = Step::Handle {
                 number,
                 is_repeated,
-            });
+            };
+            return step.held();
         };
         // The call itself may panic, too, before there is a future.
         let handling = async { self.consume.handler.handle(db, received).await };
@@ -230,8 +245,13 @@ impl<'l, S: Connect, H: Handler<S::Connection>> Worker<'l, S, H> {
                 return Next::Settled(self.refused(kind, &error));
             }
             Some(ErrorKind::InFlight { retry_after } | ErrorKind::Busy { retry_after }) => {
-                tracing::info!(error = error.shown(), "a message comes again later");
-                return Next::Settled(self.untried(*retry_after));
+                tracing::info!(error = error.shown(), "a message is held");
+                let step = Step::Handle {
+                    number,
+                    is_repeated,
+                };
+                let after = *retry_after;
+                return Next::Hold { step, after };
             }
             Some(ErrorKind::ConnectionLost) if !is_repeated => {
                 tracing::warn!(error = error.shown(), "the handler runs once more");
@@ -249,15 +269,15 @@ impl<'l, S: Connect, H: Handler<S::Connection>> Worker<'l, S, H> {
     /// The attempt failed, and whatever it did is rolled back.
     async fn note(&mut self, number: u32, failure: Failure, received: &Received) -> Next {
         let Some(db) = &mut self.db else {
-            return Next::Hold(Step::Note { number, failure });
+            return Step::Note { number, failure }.held();
         };
         let (subscription, id) = (&self.consume.subscription, received.id());
         let (text, payload) = (failure.text.as_str(), received.payload());
         let noted = if failure.is_permanent {
             let given_up = inbox::give_up(db, subscription, id, number, text, payload);
-            given_up.await.map(|()| Fate::Dead)
+            answered(given_up).await.map(|()| Fate::Dead)
         } else {
-            inbox::failed(db, subscription, id, number, text, payload).await
+            answered(inbox::failed(db, subscription, id, number, text, payload)).await
         };
         match noted {
             Ok(Fate::Again) => {
@@ -282,8 +302,10 @@ impl<'l, S: Connect, H: Handler<S::Connection>> Worker<'l, S, H> {
         tracing::warn!(error = shown(error), "the inbox could not be written");
         self.db = None;
         match error.kind() {
-            ErrorKind::ConnectionLost | ErrorKind::OutcomeUnknown => Next::Hold(step),
-            _ => Next::Settled(self.untried(Duration::ZERO)),
+            ErrorKind::ConnectionLost | ErrorKind::OutcomeUnknown | ErrorKind::Busy { .. } => {
+                step.held()
+            }
+            _ => Next::Settled(self.untried()),
         }
     }
 
@@ -309,9 +331,9 @@ impl<'l, S: Connect, H: Handler<S::Connection>> Worker<'l, S, H> {
         Settlement::End
     }
 
-    fn untried(&self, retry_after: Duration) -> Settlement {
+    fn untried(&self) -> Settlement {
         Settlement::Again {
-            pause: self.pause_after(1).max(retry_after),
+            pause: self.pause_after(1),
             reason: Reason::Untried,
         }
     }
@@ -328,6 +350,14 @@ impl<'l, S: Connect, H: Handler<S::Connection>> Worker<'l, S, H> {
     fn count(&self, counter: &'static str) {
         let subscriber = self.consume.subscription.subscriber();
         metrics::counter!(counter, "subscriber" => subscriber).increment(1);
+    }
+}
+
+/// A database that says nothing is as good as gone: its connection is given up.
+async fn answered<T>(statement: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+    match tokio::time::timeout(ANSWERED_WITHIN, statement).await {
+        Ok(answer) => answer,
+        Err(_) => Err(ErrorKind::ConnectionLost.into()),
     }
 }
 

@@ -1,3 +1,5 @@
+//! What holds for both brokers, also when they do not start.
+
 use super::*;
 use crate::nats::Nats;
 use crate::rabbitmq::RabbitMq;

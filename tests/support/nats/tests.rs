@@ -1,3 +1,5 @@
+//! What JetStream keeps, and what is gone with it.
+
 use std::io::{ErrorKind, Write};
 use std::time::Duration;
 

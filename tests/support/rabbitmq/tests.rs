@@ -1,3 +1,5 @@
+//! What RabbitMQ keeps, and what is gone with it.
+
 use std::io::ErrorKind;
 use std::time::Duration;
 

@@ -52,6 +52,30 @@ impl<DB: Dialect> QueryFragment<DB> for MarkAll {
     }
 }
 
+/// What a batch says in which nothing is marked: when the transaction began. Like a mark, it puts the session's own bound of statements back.
+///
+/// # SQL
+///
+/// ```sql
+/// SELECT …
+/// ```
+#[derive(Debug, Clone)]
+pub(crate) struct NoMark;
+
+static_statement!(NoMark);
+
+impl Query for NoMark {
+    type SqlType = Nullable<Text>;
+}
+
+impl<DB: Dialect> QueryFragment<DB> for NoMark {
+    fn walk_ast<'b>(&'b self, mut out: AstPass<'_, 'b, DB>) -> QueryResult<()> {
+        out.push_sql("SELECT ");
+        out.push_sql(DB::CLAIMED_AT);
+        Ok(())
+    }
+}
+
 /// Reads what the rows of messages say: state, hash and id of each.
 ///
 /// # SQL

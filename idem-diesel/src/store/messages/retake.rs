@@ -35,7 +35,8 @@ impl<DB: Dialect> QueryFragment<DB> for Retake {
     fn walk_ast<'b>(&'b self, mut out: AstPass<'_, 'b, DB>) -> QueryResult<()> {
         out.push_sql("UPDATE processed_messages SET state = 'processed', request_hash = ");
         DB::push_text(&mut out, &self.request_hash)?;
-        out.push_sql(", processed_at = ");
+        // Whatever it was kept for is done.
+        out.push_sql(", payload = NULL, processed_at = ");
         out.push_sql(DB::NOW);
         out.push_sql(", forget_at = ");
         DB::push_time_after(&mut out, &self.keep)?;

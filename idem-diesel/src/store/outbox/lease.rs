@@ -33,7 +33,7 @@ pub(crate) struct Lease {
     /// The relay.
     pub owner: String,
     /// For how long, in milliseconds.
-    pub lease_ms: i64,
+    pub millis: i64,
     /// The most events.
     pub at_most: i64,
     /// 1 if a dead event holds up those behind it, 0 if not.
@@ -71,7 +71,7 @@ impl<DB: Dialect> QueryFragment<DB> for Lease {
         DB::push_text(&mut out, &self.owner)?;
         out.push_sql(", fence = fence + 1, attempts = attempts + 1, unsettled = unsettled + CASE WHEN owner IS NULL THEN 0 ELSE 1 END, due_at = ");
         out.push_sql(before);
-        DB::push_integer(&mut out, &self.lease_ms)?;
+        DB::push_integer(&mut out, &self.millis)?;
         out.push_sql(after);
         out.push_sql(
             " FROM mine WHERE outbox_deliveries.tenant_id = mine.tenant_id AND outbox_deliveries.event_id = mine.event_id RETURNING ",

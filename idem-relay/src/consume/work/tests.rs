@@ -8,6 +8,7 @@ use diesel_async::AsyncConnection;
 use diesel_async::sync_connection_wrapper::SyncConnectionWrapper;
 use idem_diesel::inbox::{DeadMessage, dead};
 use idem_diesel::{Retention, Subscription};
+use metrics_util::debugging::{DebugValue, DebuggingRecorder};
 use tempfile::TempDir;
 use tokio::sync::watch;
 
@@ -297,27 +298,29 @@ async fn another_message_under_a_processed_id_is_ended_and_changes_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_copy_in_flight_and_a_busy_database_count_nothing() {
-    let retry_after = Duration::from_secs(7);
+async fn a_message_is_held_while_a_copy_is_in_flight_or_the_database_busy_and_nothing_counts() {
+    const RETRY_AFTER: Duration = Duration::from_millis(10);
     let in_flight = || ErrorKind::InFlight {
-        retry_after: Duration::from_secs(7),
+        retry_after: RETRY_AFTER,
     };
     let busy = || ErrorKind::Busy {
-        retry_after: Duration::from_secs(7),
+        retry_after: RETRY_AFTER,
     };
     for kind in [in_flight, busy] {
-        let scene = Scene::new([Act::Library(kind)]).await;
-        for _ in 0..=MAIL.max_attempts() {
-            let settlement = scene.deliver(DeliveryCount::First).await;
-            let (pause, reason) = (retry_after, Reason::Untried);
-            assert_eq!(settlement, Settlement::Again { pause, reason });
-        }
-        assert_eq!(
-            scene.attempts().await,
+        let held = Act::Library(kind);
+        let scene = Scene::new([held, held, held, Act::Fail("no stamps")]).await;
+        let settlement = scene.deliver(DeliveryCount::First).await;
+        comes_again(settlement, Reason::Failed, 1);
+        assert_eq!((scene.runs(), scene.attempts().await), (4, 1));
+
+        let scene = Scene::new([held]).await;
+        scene.stop.send_replace(true);
+        comes_again(
+            scene.deliver(DeliveryCount::First).await,
+            Reason::Untried,
             1,
-            "the one that `attempts` takes for granted"
         );
-        assert!(scene.dead().await.is_empty());
+        assert_eq!(scene.runs(), 1);
     }
 }
 
@@ -413,4 +416,57 @@ fn a_message_is_given_back_when_the_database_stays_away_or_the_loop_ends() {
         assert_eq!(start.elapsed(), Duration::from_secs(2));
     });
     assert_eq!(scene.runs(), 0);
+}
+
+#[test]
+fn the_counters_tell_what_became_of_messages() {
+    let recorder = DebuggingRecorder::new();
+    let snapshotter = recorder.snapshotter();
+    metrics::with_local_recorder(&recorder, || {
+        tokio::runtime::Runtime::new().unwrap().block_on(async {
+            let acts = [
+                Act::Consume,
+                Act::Fail("one"),
+                Act::Panic,
+                Act::Fail("three"),
+            ];
+            let scene = Scene::new(acts).await;
+            scene.deliver(DeliveryCount::First).await;
+            scene.deliver(DeliveryCount::Again).await;
+            scene.deliver_as(None, "5", DeliveryCount::First).await;
+            let scene = Scene::new(&acts[1..]).await;
+            for number in 1..=3 {
+                scene.deliver(DeliveryCount::Exact(number)).await;
+            }
+        });
+    });
+    let mut counters: Vec<_> = snapshotter
+        .snapshot()
+        .into_vec()
+        .into_iter()
+        .map(|(key, _, _, value)| {
+            let key = key.key();
+            let labels: Vec<_> = key
+                .labels()
+                .map(|label| (label.key(), label.value()))
+                .collect();
+            assert_eq!(labels, [("subscriber", "mail")]);
+            let DebugValue::Counter(count) = value else {
+                panic!("{value:?}");
+            };
+            (key.name().to_owned(), count)
+        })
+        .collect();
+    counters.sort();
+    let expected = [
+        ("idem_inbox_dead", 1),
+        ("idem_inbox_duplicates", 1),
+        ("idem_inbox_failed", 3),
+        ("idem_inbox_processed", 1),
+        ("idem_inbox_refused", 1),
+    ];
+    assert_eq!(
+        counters,
+        expected.map(|(name, count)| (name.to_owned(), count))
+    );
 }
