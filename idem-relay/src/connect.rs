@@ -9,7 +9,7 @@ use idem_diesel::{Async, IdempotentConnection};
 /// How long a connection to the database or to a broker may take.
 pub const CONNECTED_WITHIN: Duration = Duration::from_secs(30);
 
-/// Makes a connection, or takes one from a pool. A closure is one.
+/// Makes a connection, or takes one from a pool. A closure is one; what it has captured is cloned into the future that it gives.
 ///
 /// ```
 /// use diesel::SqliteConnection;
@@ -18,7 +18,11 @@ pub const CONNECTED_WITHIN: Duration = Duration::from_secs(30);
 /// use idem_relay::Connect;
 ///
 /// fn source() -> impl Connect<Connection = SyncConnectionWrapper<SqliteConnection>> {
-///     || SyncConnectionWrapper::establish("shop.db")
+///     let path = "shop.db".to_owned();
+///     move || {
+///         let path = path.clone();
+///         async move { SyncConnectionWrapper::establish(&path).await }
+///     }
 /// }
 ///
 /// let _relays_reconnect_with_it = source();

@@ -128,7 +128,10 @@ pub struct Summary {
 /// # async fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
 /// # let folder = tempfile::tempdir()?;
 /// # let path = folder.path().join("shop.db").display().to_string();
-/// let connect = move || SyncConnectionWrapper::<SqliteConnection>::establish(&path);
+/// let connect = move || {
+///     let path = path.clone();
+///     async move { SyncConnectionWrapper::<SqliteConnection>::establish(&path).await }
+/// };
 /// # let mut db = { let path = folder.path().join("shop.db").display().to_string(); SyncConnectionWrapper::<SqliteConnection>::establish(&path).await? };
 /// # idem_diesel::ensure_schema(&mut db).await?;
 /// db.transaction(async |db| outbox::publish(db, &OrderPlaced { order_id: 7 }).await).await?;

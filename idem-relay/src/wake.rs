@@ -6,7 +6,7 @@ use tokio::sync::Notify;
 
 /// Makes a relay look at once. Waking it many times while it works makes it look once more.
 ///
-/// A relay wakes by itself after each commit of this process that published an event. For commits of other processes there is [`listen`](crate::listen) on PostgreSQL
+/// A relay wakes by itself after each commit of this process that published an event. For commits of other processes there is `listen` on PostgreSQL
 /// (feature `postgres`), and for everything else the relay's own look from time to time.
 #[derive(Debug, Clone)]
 pub struct Wake(Arc<Notify>);
