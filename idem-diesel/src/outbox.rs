@@ -46,7 +46,7 @@ mod trace;
 pub use crate::wake::{WakeUp, on_publish};
 pub use dead::{DeadEvent, dead, drop_dead, redrive};
 pub use delivery::{
-    Backlog, Dead, Lease, Leased, OutboxEvent, Outcome, Settlement, backlog, lease, settle,
+    Backlog, Dead, Lease, Leased, OutboxEvent, Settled, Settlement, backlog, lease, settle,
 };
 #[cfg(feature = "async-postgres")]
 pub use notify::{listen, notify};

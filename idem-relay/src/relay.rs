@@ -40,7 +40,7 @@ use futures_util::future::{self, Either};
 use futures_util::stream::{self, StreamExt};
 use idem_diesel::Error;
 use idem_diesel::limits::DEFAULT_MAX_ATTEMPTS;
-use idem_diesel::outbox::{self, Backlog, Dead, Lease, Leased, OutboxEvent, Outcome, Settlement};
+use idem_diesel::outbox::{self, Backlog, Dead, Lease, Leased, OutboxEvent, Settled, Settlement};
 use tokio::sync::Notify;
 use tracing::Instrument;
 
@@ -412,7 +412,7 @@ impl<S: Connect, P: Publisher> Relay<S, P> {
         let first = leased.remove(place);
         let untried = |leased: &Leased| {
             let pause = Duration::ZERO;
-            leased.settlement(Outcome::Untried { pause })
+            leased.settlement(Settled::Untried { pause })
         };
         let given_back: Vec<_> = leased.iter().map(untried).collect();
         if !given_back.is_empty() {
@@ -462,38 +462,38 @@ impl<S: Connect, P: Publisher> Relay<S, P> {
         for leased in events {
             if !goes_on || !batch.may_begin(self.publish_timeout) {
                 let pause = Duration::ZERO;
-                settlements.push(leased.settlement(Outcome::Untried { pause }));
+                settlements.push(leased.settlement(Settled::Untried { pause }));
                 continue;
             }
             let outcome = match self.publish_one(&leased).await {
-                Ok(()) => Outcome::Delivered,
+                Ok(()) => Settled::Delivered,
                 Err(error) if error.is_unavailable() => {
                     batch.unavailable.store(true, Ordering::Relaxed);
                     unavailable = Some(error);
                     let pause = Duration::ZERO;
-                    Outcome::Untried { pause }
+                    Settled::Untried { pause }
                 }
                 Err(error) => self.failed(&leased, &error),
             };
             goes_on = match outcome {
-                Outcome::Delivered => true,
-                Outcome::Dead { .. } => self.dead == Dead::Skip,
-                Outcome::Retry { .. } | Outcome::Untried { .. } => false,
+                Settled::Delivered => true,
+                Settled::Dead { .. } => self.dead == Dead::Skip,
+                Settled::Retry { .. } | Settled::Untried { .. } => false,
             };
             settlements.push(leased.settlement(outcome));
         }
         (settlements, unavailable)
     }
 
-    fn failed(&self, leased: &Leased, error: &PublishError) -> Outcome {
+    fn failed(&self, leased: &Leased, error: &PublishError) -> Settled {
         let text = shown(error);
         let id = leased.id();
         if error.is_rejected() || leased.attempt >= self.max_attempts {
             tracing::error!(%id, attempt = leased.attempt, error = text, "an event is dead");
-            return Outcome::Dead { error: text };
+            return Settled::Dead { error: text };
         }
         let Kind::Failed { not_before } = error.kind() else {
-            return Outcome::Dead { error: text };
+            return Settled::Dead { error: text };
         };
         tracing::warn!(%id, attempt = leased.attempt, error = text, "an event was not published");
         // The pause of the attempt that comes next is the last of so many.
@@ -502,7 +502,7 @@ impl<S: Connect, P: Publisher> Relay<S, P> {
             .take(attempt.min(MAX_DOUBLINGS))
             .last()
             .unwrap_or(self.pauses.1);
-        Outcome::Retry {
+        Settled::Retry {
             pause: pause.max(not_before.unwrap_or_default()),
             error: text,
         }
@@ -584,10 +584,10 @@ impl<S: Connect, P: Publisher> Relay<S, P> {
                 continue;
             }
             match settlement.outcome() {
-                Outcome::Delivered => now.published += 1,
-                Outcome::Retry { .. } => now.retried += 1,
-                Outcome::Dead { .. } => now.dead += 1,
-                Outcome::Untried { .. } => {}
+                Settled::Delivered => now.published += 1,
+                Settled::Retry { .. } => now.retried += 1,
+                Settled::Dead { .. } => now.dead += 1,
+                Settled::Untried { .. } => {}
             }
         }
         metrics::counter!("idem_outbox_published").increment(now.published);

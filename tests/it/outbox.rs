@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use idem_diesel::outbox::{
-    self, Dead, EventId, Lease, Leased, OutboxEvent, Outcome, lease, publish, publish_unique,
+    self, Dead, EventId, Lease, Leased, OutboxEvent, Settled, lease, publish, publish_unique,
     settle,
 };
 use idem_diesel::{
@@ -67,21 +67,21 @@ async fn leased<B: Backend>(conn: &mut B::Conn, owner: &str) -> Vec<Leased> {
     on::<B::Conn, _>(lease(conn, &terms(owner))).await.unwrap()
 }
 
-async fn settled<B: Backend>(conn: &mut B::Conn, leased: &Leased, outcome: Outcome) -> bool {
+async fn settled<B: Backend>(conn: &mut B::Conn, leased: &Leased, outcome: Settled) -> bool {
     let settlement = leased.settlement(outcome);
     let ids = on::<B::Conn, _>(settle(conn, &[settlement])).await.unwrap();
     ids == [leased.id()]
 }
 
-fn retry() -> Outcome {
-    Outcome::Retry {
+fn retry() -> Settled {
+    Settled::Retry {
         pause: Duration::ZERO,
         error: "no".to_owned(),
     }
 }
 
-fn given_up() -> Outcome {
-    Outcome::Dead {
+fn given_up() -> Settled {
+    Settled::Dead {
         error: "never".to_owned(),
     }
 }
@@ -236,7 +236,7 @@ on_every_backend! {
         assert!(on::<B::Conn, _>(outbox::redrive(&mut conn, &dead[0])).await.unwrap());
         let again = leased::<B>(&mut conn, "r").await;
         assert_eq!(names(&again), ["first"]);
-        assert!(settled::<B>(&mut conn, &again[0], Outcome::Delivered).await);
+        assert!(settled::<B>(&mut conn, &again[0], Settled::Delivered).await);
 
         let fifth = enqueue(&mut conn, "fifth", "totals").await;
         assert!(fifth.is_new() && fifth.id() != first.id());
@@ -289,13 +289,13 @@ on_every_backend! {
         let second = leased::<B>(&mut conn, "r2").await;
         assert_eq!((second[0].attempt, second[0].fence), (2, 2));
         // The first relay wakes up, and its lease is worth nothing any more.
-        for outcome in [Outcome::Delivered, retry(), given_up()] {
+        for outcome in [Settled::Delivered, retry(), given_up()] {
             assert!(!settled::<B>(&mut conn, &first[0], outcome).await);
         }
-        assert!(settled::<B>(&mut conn, &second[0], Outcome::Delivered).await);
+        assert!(settled::<B>(&mut conn, &second[0], Settled::Delivered).await);
         assert!(!settled::<B>(&mut conn, &second[0], retry()).await, "settled is settled");
         // One statement settles what is still this relay's, and says so.
-        let both = [first[1].settlement(Outcome::Delivered), second[1].settlement(Outcome::Delivered)];
+        let both = [first[1].settlement(Settled::Delivered), second[1].settlement(Settled::Delivered)];
         assert_eq!(on::<B::Conn, _>(settle(&mut conn, &both)).await.unwrap(), [second[1].id()]);
     }
 
@@ -311,20 +311,20 @@ on_every_backend! {
         assert_eq!(names(&others), ["B1"]);
 
         // A1 fails, and pauses: still nobody.
-        let pause = Outcome::Retry { pause: Duration::from_secs(600), error: "no".to_owned() };
+        let pause = Settled::Retry { pause: Duration::from_secs(600), error: "no".to_owned() };
         assert!(settled::<B>(&mut conn, &first[0], pause).await);
         assert!(leased::<B>(&mut conn, "r2").await.is_empty());
 
         // A1 is due again: the rest comes with it, in its order.
         let_time_pass(&place);
-        assert!(settled::<B>(&mut conn, &others[0], Outcome::Delivered).await);
+        assert!(settled::<B>(&mut conn, &others[0], Settled::Delivered).await);
         let all = leased::<B>(&mut conn, "r2").await;
         assert_eq!(names(&all), ["A1", "A2", "A3"]);
 
         // A1 is dead: what is behind it waits, or goes on, as it was chosen.
         assert!(settled::<B>(&mut conn, &all[0], given_up()).await);
         for untried in &all[1..] {
-            assert!(settled::<B>(&mut conn, untried, Outcome::Untried { pause: Duration::ZERO }).await);
+            assert!(settled::<B>(&mut conn, untried, Settled::Untried { pause: Duration::ZERO }).await);
         }
         assert!(leased::<B>(&mut conn, "r1").await.is_empty());
         let skip = Lease { dead: Dead::Skip, ..terms("r1") };
@@ -371,7 +371,7 @@ on_every_backend! {
         commit::<B>(&mut conn, &[placed("A", "A1"), placed("A", "A2"), placed("B", "B1")]).await;
         let found = leased::<B>(&mut conn, "r").await;
         assert!(settled::<B>(&mut conn, &found[0], given_up()).await);
-        assert!(settled::<B>(&mut conn, &found[1], Outcome::Untried { pause: Duration::ZERO }).await);
+        assert!(settled::<B>(&mut conn, &found[1], Settled::Untried { pause: Duration::ZERO }).await);
         assert!(settled::<B>(&mut conn, &found[2], given_up()).await);
         let backlog = on::<B::Conn, _>(outbox::backlog(&mut conn)).await.unwrap();
         assert_eq!((backlog.pending, backlog.dead), (1, 2));
@@ -504,7 +504,7 @@ mod postgres {
             let mut delivered = Vec::new();
             let found = leased::<PgAsync>(&mut b, "r").await;
             delivered.extend(names(&found));
-            assert!(settled::<PgAsync>(&mut b, &found[0], Outcome::Delivered).await);
+            assert!(settled::<PgAsync>(&mut b, &found[0], Settled::Delivered).await);
             PgAsync::commit(&mut a).await.unwrap();
 
             PgAsync::begin(&mut a).await.unwrap();

@@ -112,7 +112,8 @@ impl Dialect for Pg {
     const CLAIMS_BY_ROW: bool = false;
     const CLAIMED_AT: &'static str = "\
         CAST(CAST(extract(epoch FROM transaction_timestamp()) * 1000000 AS bigint) AS text) \
-        || left(set_config('statement_timeout', current_setting('idem.statement_timeout', true), true), 0)";
+        || left(set_config('statement_timeout', current_setting('idem.statement_timeout', true), true), 0) \
+        || left(set_config('lock_timeout', current_setting('idem.lock_timeout', true), true), 0)";
     const FIRST_OF_EACH: &'static str = "(each.value ->> 0) COLLATE \"C\"";
     const GREATEST: &'static str = "greatest";
     const FROM_HELD: &'static str = " FROM held";

@@ -86,12 +86,14 @@ fn push_settings(text: &mut String, opening: &Opening, is_own: bool) {
         );
     }
     if let Some(claim_within) = opening.claim_within {
+        // One bound is enough, and a shorter one of the session's own for locks would take the name from the wait.
         let milliseconds = milliseconds(claim_within);
         append(
             text,
             format_args!(
                 "; SELECT set_config('idem.statement_timeout', current_setting('statement_timeout'), true), \
-                 set_config('statement_timeout', '{milliseconds}', true)"
+                 set_config('statement_timeout', '{milliseconds}', true), \
+                 set_config('idem.lock_timeout', current_setting('lock_timeout'), true), set_config('lock_timeout', '0', true)"
             ),
         );
     }

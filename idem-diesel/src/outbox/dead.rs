@@ -49,7 +49,7 @@ impl DeadEvent {
 /// #     fn aggregate_id(&self) -> String { "7".to_owned() }
 /// # }
 /// use std::time::Duration;
-/// use idem_diesel::outbox::{Dead, Lease, Outcome, dead, drop_dead, lease, redrive, settle};
+/// use idem_diesel::outbox::{Dead, Lease, Settled, dead, drop_dead, lease, redrive, settle};
 ///
 /// # let mut db = SqliteConnection::establish(":memory:")?;
 /// # ensure_schema(&mut db)?;
@@ -57,7 +57,7 @@ impl DeadEvent {
 /// # let terms = Lease { owner: "relay-1".to_owned(), duration: Duration::from_secs(30), at_most: 100, dead: Dead::Block };
 /// let give_up = |db: &mut SqliteConnection| {
 ///     let leased = lease(db, &terms)?;
-///     settle(db, &[leased[0].settlement(Outcome::Dead { error: "the broker refused it".to_owned() })])
+///     settle(db, &[leased[0].settlement(Settled::Dead { error: "the broker refused it".to_owned() })])
 /// };
 /// give_up(&mut db)?;
 /// let found = dead(&mut db, 10)?;

@@ -65,7 +65,7 @@ impl Leased {
     }
 
     /// The settlement of it.
-    pub fn settlement(&self, outcome: Outcome) -> Settlement {
+    pub fn settlement(&self, outcome: Settled) -> Settlement {
         Settlement {
             tenant: self.tenant.clone(),
             id: self.id(),
@@ -182,7 +182,7 @@ pub struct Lease {
 /// #     fn aggregate_id(&self) -> String { "7".to_owned() }
 /// # }
 /// use std::time::Duration;
-/// use idem_diesel::outbox::{Dead, Lease, Outcome, lease, settle};
+/// use idem_diesel::outbox::{Dead, Lease, Settled, lease, settle};
 ///
 /// # let mut db = SqliteConnection::establish(":memory:")?;
 /// # ensure_schema(&mut db)?;
@@ -192,7 +192,7 @@ pub struct Lease {
 /// assert_eq!((leased.len(), leased[0].attempt), (1, 1));
 /// assert!(lease(&mut db, &terms)?.is_empty());
 ///
-/// let delivered = leased[0].settlement(Outcome::Delivered);
+/// let delivered = leased[0].settlement(Settled::Delivered);
 /// assert_eq!(settle(&mut db, &[delivered.clone()])?, [leased[0].id()]);
 /// // Settled once is settled: the number of the lease is spent.
 /// assert!(settle(&mut db, &[delivered])?.is_empty());
@@ -233,7 +233,7 @@ pub fn lease<'c, C: IdempotentConnection>(
 
 /// What became of a leased event.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome {
+pub enum Settled {
     /// The broker has it.
     Delivered,
     /// It is due again after a pause.
@@ -261,7 +261,7 @@ pub struct Settlement {
     tenant: String,
     id: EventId,
     fence: i64,
-    outcome: Outcome,
+    outcome: Settled,
 }
 
 impl Settlement {
@@ -271,16 +271,16 @@ impl Settlement {
     }
 
     /// What became of it.
-    pub fn outcome(&self) -> &Outcome {
+    pub fn outcome(&self) -> &Settled {
         &self.outcome
     }
 
     fn to_json(&self) -> serde_json::Value {
         let (state, pause, untried, error) = match &self.outcome {
-            Outcome::Delivered => ("delivered", Duration::ZERO, 0, None),
-            Outcome::Retry { pause, error } => ("pending", *pause, 0, Some(shown(error))),
-            Outcome::Dead { error } => ("dead", Duration::ZERO, 0, Some(shown(error))),
-            Outcome::Untried { pause } => ("pending", *pause, 1, None),
+            Settled::Delivered => ("delivered", Duration::ZERO, 0, None),
+            Settled::Retry { pause, error } => ("pending", *pause, 0, Some(shown(error))),
+            Settled::Dead { error } => ("dead", Duration::ZERO, 0, Some(shown(error))),
+            Settled::Untried { pause } => ("pending", *pause, 1, None),
         };
         let id = self.id.to_string();
         serde_json::json!([
