@@ -3,4 +3,5 @@
 pub(crate) mod asynchronous;
 pub(crate) mod blocking;
 pub(crate) mod clients;
+pub(crate) mod publisher;
 pub(crate) mod sqlite;

@@ -43,4 +43,12 @@ impl Effort {
             Self::Smoke => Duration::from_millis(200),
         }
     }
+
+    /// The same where what comes of it shows only over time.
+    pub(crate) fn long_window(self) -> Duration {
+        match self {
+            Self::Full => Duration::from_secs(20),
+            Self::Smoke => Duration::from_millis(400),
+        }
+    }
 }

@@ -1,10 +1,13 @@
 //! The groups of measurements: each is one question, asked in one run.
 
 pub(crate) mod build_time;
+pub(crate) mod consumer;
 pub(crate) mod first_call;
 pub(crate) mod hashing;
 pub(crate) mod instructions;
 pub(crate) mod purge;
+mod rates;
+pub(crate) mod relay;
 pub(crate) mod replay;
 pub(crate) mod sqlite;
 pub(crate) mod stored_keys;
@@ -14,11 +17,41 @@ use std::time::Duration;
 
 use anyhow::Result;
 
+use crate::plots::curves::Curves;
 use crate::results::{Measurement, Target, Unit};
 use crate::spread::Spread;
 
-/// The ratio of two figures of the same round.
+/// What a group has found.
+#[derive(Debug, Default)]
+pub(crate) struct Findings {
+    pub(crate) measurements: Vec<Measurement>,
+    /// Drawn, and not kept otherwise.
+    pub(crate) curves: Vec<Curves>,
+}
+
+impl From<Vec<Measurement>> for Findings {
+    fn from(measurements: Vec<Measurement>) -> Self {
+        Self {
+            measurements,
+            ..Self::default()
+        }
+    }
+}
+
+/// The ratio of two figures of the same round, which are calls for each second.
 fn ratio<const N: usize>(
+    rounds: &[[f64; N]],
+    what: impl Into<String>,
+    against: impl Into<String>,
+    target: Option<Target>,
+    of: impl Fn(&[f64; N]) -> (f64, f64),
+) -> Result<Measurement> {
+    ratio_of("calls/s", rounds, what, against, target, of)
+}
+
+/// The same for figures of another kind.
+fn ratio_of<const N: usize>(
+    figures: &str,
     rounds: &[[f64; N]],
     what: impl Into<String>,
     against: impl Into<String>,
@@ -39,7 +72,7 @@ fn ratio<const N: usize>(
             ours / theirs
         }))?,
         rounds: rounds.len(),
-        sizes: format!("{ours:.0} and {theirs:.0} calls/s"),
+        sizes: format!("{ours:.0} and {theirs:.0} {figures}"),
     })
 }
 

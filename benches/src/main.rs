@@ -19,11 +19,11 @@ use clap::{Parser, Subcommand};
 use self::effort::Effort;
 use self::groups::instructions::Kind;
 use self::groups::{
-    build_time, first_call, hashing, instructions, purge, replay, sqlite, stored_keys,
-    sync_postgres,
+    Findings, build_time, consumer, first_call, hashing, instructions, purge, relay, replay,
+    sqlite, stored_keys, sync_postgres,
 };
 use self::machine::Machine;
-use self::results::{Group, Measurement, Results};
+use self::results::{Group, Results};
 use self::servers::Servers;
 
 /// Measures what the library costs. Without a command: everything that takes less than ten minutes together.
@@ -53,6 +53,10 @@ enum Command {
     },
     /// The request hash
     Hashing,
+    /// A consumer's call, against a bare transaction, and a duplicate
+    Consumer,
+    /// One relay beside writers at full speed, and how fast relays empty an outbox (some minutes)
+    Relay,
     /// Calls beside a purge of a million rows (some minutes)
     Purge,
     /// A crate of fifty handlers, against the same without attribute and derive (some minutes)
@@ -69,7 +73,7 @@ enum Command {
 }
 
 /// What runs without a command.
-const SHORT: [Command; 6] = [
+const SHORT: [Command; 7] = [
     Command::FirstCall,
     Command::Replay,
     Command::SyncPostgres,
@@ -78,10 +82,11 @@ const SHORT: [Command; 6] = [
         keys: stored_keys::KEYS,
     },
     Command::Hashing,
+    Command::Consumer,
 ];
 
 /// What a smoke test adds to it.
-const LONG: [Command; 2] = [Command::Purge, Command::Instructions];
+const LONG: [Command; 3] = [Command::Relay, Command::Purge, Command::Instructions];
 
 fn main() -> Result<()> {
     match Arguments::parse().command {
@@ -99,14 +104,21 @@ fn measure(commands: &[Command]) -> Result<()> {
     let file = package.join("results.json");
     for command in commands {
         println!("{}", command.name());
-        let measurements = command.run(&mut servers, Effort::Full)?;
+        let Findings {
+            measurements,
+            curves,
+        } = command.run(&mut servers, Effort::Full)?;
         let group = Group {
             name: command.name(),
             machine: Machine::look(&places::data()?)?,
             servers: servers.settings()?,
             measurements,
         };
-        plots::draw(&package.join("plots"), &group)?;
+        let folder = package.join("plots");
+        plots::draw(&folder, &group)?;
+        for curves in &curves {
+            plots::curves::draw(&folder, curves)?;
+        }
         let mut results = Results::load(&file)?;
         results.merge(group);
         results.save(&file)?;
@@ -119,7 +131,7 @@ fn measure(commands: &[Command]) -> Result<()> {
 fn smoke() -> Result<()> {
     let mut servers = Servers::for_keys(None);
     for command in SHORT.iter().chain(&LONG) {
-        for measurement in command.run(&mut servers, Effort::Smoke)? {
+        for measurement in command.run(&mut servers, Effort::Smoke)?.measurements {
             println!("{}: ran", measurement.what);
         }
     }
@@ -128,8 +140,9 @@ fn smoke() -> Result<()> {
 }
 
 impl Command {
-    fn run(self, servers: &mut Servers, effort: Effort) -> Result<Vec<Measurement>> {
-        match self {
+    fn run(self, servers: &mut Servers, effort: Effort) -> Result<Findings> {
+        let measurements = match self {
+            Self::Relay => return relay::measure(servers, effort),
             Self::FirstCall => first_call::measure(servers, effort),
             Self::Replay => replay::measure(servers, effort),
             Self::SyncPostgres => sync_postgres::measure(servers, effort),
@@ -139,8 +152,10 @@ impl Command {
             Self::Purge => purge::measure(servers, effort),
             Self::BuildTime => build_time::measure(effort),
             Self::Instructions => instructions::measure(servers, effort),
+            Self::Consumer => consumer::measure(servers, effort),
             Self::Smoke | Self::CallgrindChild { .. } => Ok(Vec::new()),
-        }
+        };
+        measurements.map(Findings::from)
     }
 
     /// The name of the group, in the results and as the name of its plot.
@@ -153,6 +168,8 @@ impl Command {
             Self::Sqlite => "sqlite",
             Self::StoredKeys { keys } => return format!("stored-keys-{keys}"),
             Self::Hashing => "hashing",
+            Self::Consumer => "consumer",
+            Self::Relay => "relay",
             Self::Purge => "purge",
             Self::BuildTime => "build-time",
             Self::Instructions => "instructions",
@@ -166,6 +183,7 @@ impl Command {
         match self {
             Self::StoredKeys { keys } => keys,
             Self::Purge => purge::ROWS,
+            Self::Relay => relay::DELIVERED,
             _ => 0,
         }
     }

@@ -1,5 +1,7 @@
 //! Pictures: the median of each measurement as a bar, with its spread and its target.
 
+pub(crate) mod curves;
+
 use std::fs;
 use std::path::Path;
 
@@ -28,6 +30,7 @@ pub(crate) fn draw(folder: &Path, group: &Group) -> Result<()> {
     let units = [
         (Unit::Ratio, "", "ratio"),
         (Unit::Microseconds, "-time", "microseconds"),
+        (Unit::Milliseconds, "-milliseconds", "milliseconds"),
         (Unit::Seconds, "-seconds", "seconds"),
         (Unit::WalBytes, "-wal", "bytes of the log for each call"),
         (Unit::Instructions, "-count", "instructions for each call"),

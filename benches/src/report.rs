@@ -75,6 +75,7 @@ pub(crate) fn figure(unit: Unit, figure: f64) -> String {
     match unit {
         Unit::Ratio => format!("{figure:.2}"),
         Unit::Microseconds => format!("{figure:.2} µs"),
+        Unit::Milliseconds => format!("{figure:.0} ms"),
         Unit::Seconds => format!("{figure:.0} s"),
         Unit::WalBytes => format!("{figure:.0} B"),
         Unit::Instructions => format!("{:.1} k", figure / 1000.0),

@@ -30,6 +30,7 @@ pub(crate) enum Unit {
     /// One rate or time divided by another.
     Ratio,
     Microseconds,
+    Milliseconds,
     Seconds,
     /// Bytes of the write-ahead log for each call.
     WalBytes,

@@ -56,6 +56,8 @@ pub struct Opening {
     pub call: Option<Call>,
     /// How long the statement that claims a message may take. That statement puts the session's own bound back.
     pub claim_within: Option<Duration>,
+    /// Whether its statements go by their indexes, whatever the database believes of its tables: what is known of a queue is always old.
+    pub by_index: bool,
 }
 
 impl Opening {
@@ -66,6 +68,7 @@ impl Opening {
         tenant: None,
         call: None,
         claim_within: None,
+        by_index: false,
     };
 }
 

@@ -328,6 +328,7 @@ where
     transaction.set_patience(DEFAULT_WAIT).await?;
     let opening = Opening {
         max_idle: Some(DEFAULT_MAX_IDLE),
+        by_index: true,
         ..Opening::PLAIN
     };
     let texts = transaction.open_and_texts(&opening, query).await;

@@ -6,12 +6,15 @@ use anyhow::{Result, ensure};
 use chrono::{DateTime, TimeDelta, Utc};
 use diesel::prelude::*;
 use diesel_async::{AsyncConnection, AsyncPgConnection, RunQueryDsl};
-use idem_diesel::{Error, Intent, Outcome, Policy, idempotent};
+use idem_diesel::{
+    Consumed, Error, Intent, MessageId, Outcome, Policy, consumer, idempotent, outbox,
+};
 use sha2::{Digest, Sha256};
 
 use crate::shop::database::Effects;
 use crate::shop::{
-    PLACE_ORDER, PlaceOrder, Placed, Work, accounts, api_idempotency, article_idempotency, orders,
+    OrderPlaced, PLACE_ORDER, PlaceOrder, Placed, SUBSCRIBER, Work, accounts, api_idempotency,
+    article_idempotency, orders, processed_messages,
 };
 
 /// What a client does for one piece of work.
@@ -29,6 +32,16 @@ pub(crate) enum Call {
     ReplayReadFirst,
     /// The row of such a key, by its primary key.
     Select,
+    /// The consumer, with a new message.
+    Consume,
+    /// The consumer, with a message that was processed.
+    Duplicate,
+    /// The row of such a message, by its primary key.
+    SelectMessage,
+    /// The handler, under a new key, and it publishes an event.
+    Publish,
+    /// A transaction that does nothing but publish an event.
+    PublishAlone,
     /// One statement that commits by itself: a round trip, and on a durable server a wait for the disk.
     Write,
 }
@@ -59,6 +72,24 @@ impl Call {
                 ensure!(outcome.is_replayed(), "a replay was executed");
             }
             Self::Select => select(db, &work.intent).await?,
+            Self::Consume => {
+                let consumed = on_order(db, &work.message_id, &work.cmd).await?;
+                ensure!(!consumed.is_duplicate(), "a new message was a duplicate");
+            }
+            Self::Duplicate => {
+                let consumed = on_order(db, &work.message_id, &work.cmd).await?;
+                ensure!(consumed.is_duplicate(), "a duplicate was processed");
+            }
+            Self::SelectMessage => select_message(db, &work.message_id).await?,
+            Self::Publish => {
+                let outcome = place_and_publish(db, &work.intent, &work.cmd).await?;
+                ensure!(!outcome.is_replayed(), "a first call was a replay");
+            }
+            Self::PublishAlone => {
+                let event = placed(&work.cmd, 0);
+                db.transaction(async |db| outbox::publish(db, &event).await)
+                    .await?;
+            }
             Self::Write => write(db, &work.cmd).await?,
         }
         Ok(())
@@ -69,10 +100,17 @@ impl Call {
         let orders = Effects::of_orders(calls);
         match self {
             Self::Bare => orders,
-            Self::First | Self::Replay | Self::ReplayReadFirst | Self::Select => Effects {
-                records: calls.into(),
+            Self::First | Self::Replay | Self::ReplayReadFirst | Self::Select | Self::Publish => {
+                Effects {
+                    records: calls.into(),
+                    ..orders
+                }
+            }
+            Self::Consume | Self::Duplicate | Self::SelectMessage => Effects {
+                messages: calls.into(),
                 ..orders
             },
+            Self::PublishAlone => Effects::default(),
             Self::Article => Effects {
                 article_records: calls.into(),
                 ..orders
@@ -126,6 +164,34 @@ async fn place_once_read_first(
     cmd: &PlaceOrder,
 ) -> Result<Outcome<Placed>, Error> {
     Ok(place(db, cmd).await?.into())
+}
+
+#[consumer(subscriber = "orders", retention = "7d", redelivery = "24h")]
+async fn on_order(
+    db: &mut AsyncPgConnection,
+    id: &MessageId,
+    cmd: &PlaceOrder,
+) -> Result<Consumed<Placed>, Error> {
+    Ok(place(db, cmd).await?.into())
+}
+
+#[idempotent(scope = "orders.place_and_publish", ttl = "48h")]
+async fn place_and_publish(
+    db: &mut AsyncPgConnection,
+    intent: &Intent,
+    cmd: &PlaceOrder,
+) -> Result<Outcome<Placed>, Error> {
+    let answer = place(db, cmd).await?;
+    outbox::publish(db, &placed(cmd, answer.order_id)).await?;
+    Ok(answer.into())
+}
+
+fn placed(cmd: &PlaceOrder, order_id: i64) -> OrderPlaced {
+    OrderPlaced {
+        account_id: cmd.account_id,
+        order_id,
+        amount_cents: cmd.amount_cents,
+    }
 }
 
 /// Insert the key, select it for update, compare, work, update. Gives whether the work was done.
@@ -213,6 +279,22 @@ async fn select(db: &mut AsyncPgConnection, intent: &Intent) -> Result<()> {
     ensure!(
         state == "completed" && answer.is_some(),
         "the row that was read has no answer"
+    );
+    Ok(())
+}
+
+/// Every column that a duplicate decodes.
+async fn select_message(db: &mut AsyncPgConnection, id: &MessageId) -> Result<()> {
+    use processed_messages as messages;
+
+    let (hash, state): (Option<String>, String) = messages::table
+        .find((SUBSCRIBER, id.as_str()))
+        .select((messages::request_hash, messages::state))
+        .get_result(db)
+        .await?;
+    ensure!(
+        state == "processed" && hash.is_some(),
+        "the message that was read is not processed"
     );
     Ok(())
 }

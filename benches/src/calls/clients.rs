@@ -59,8 +59,8 @@ impl Clients {
         })
     }
 
-    /// Each client makes first calls until the time is over. Gives how many were made, and the time until the last was done.
-    pub(crate) fn run_for(&mut self, time: Duration) -> Result<(u32, Duration)> {
+    /// Each client calls until the time is over. Gives how many were made, and the time until the last was done.
+    pub(crate) fn run_for(&mut self, call: Call, time: Duration) -> Result<(u32, Duration)> {
         let connections = std::mem::take(&mut self.connections);
         self.runtime.block_on(async {
             let started_at = Instant::now();
@@ -72,7 +72,7 @@ impl Clients {
                         let mut calls = 0;
                         while started_at.elapsed() < time {
                             let work = Work::new(client, calls)?;
-                            Call::First.run(&mut db, &work).await?;
+                            call.run(&mut db, &work).await?;
                             calls += 1;
                         }
                         Ok((db, calls))

@@ -8,7 +8,7 @@ use diesel::connection::SimpleConnection;
 use diesel::prelude::*;
 use diesel::sql_query;
 use diesel::sql_types::{BigInt, Text};
-use idem_diesel::{Error, Intent, Outcome, idempotent};
+use idem_diesel::{Consumed, Error, Intent, MessageId, Outcome, consumer, idempotent};
 use tempfile::TempDir;
 
 use crate::shop::{PRICE_CENTS, PlaceOrder, Placed, Work, accounts, orders};
@@ -20,6 +20,8 @@ pub(crate) enum Call {
     Bare,
     /// The handler, under a new key.
     First,
+    /// The consumer, with a new message.
+    Consume,
 }
 
 /// When a commit waits for the disk.
@@ -74,7 +76,8 @@ impl SqliteShop {
     /// Works off the list in empty tables, and looks at what it has left. Gives its time.
     pub(crate) fn run(&mut self, call: Call, list: &[Work]) -> Result<Duration> {
         self.db.batch_execute(
-            "DELETE FROM orders; DELETE FROM api_idempotency; UPDATE accounts SET balance_cents = 0",
+            "DELETE FROM orders; DELETE FROM api_idempotency; DELETE FROM processed_messages;
+             UPDATE accounts SET balance_cents = 0",
         )?;
         self.db.batch_execute("PRAGMA wal_checkpoint(TRUNCATE)")?;
         let started_at = Instant::now();
@@ -87,18 +90,21 @@ impl SqliteShop {
     }
 
     fn expect(&mut self, call: Call, calls: i64) -> Result<()> {
-        let records = match call {
-            Call::Bare => 0,
-            Call::First => calls,
+        let (records, messages) = match call {
+            Call::Bare => (0, 0),
+            Call::First => (calls, 0),
+            Call::Consume => (0, calls),
         };
         let expected = Effects {
             orders: calls,
             records,
+            messages,
             spent_cents: calls * PRICE_CENTS,
         };
         let found: Effects = sql_query(
             "SELECT (SELECT count(*) FROM orders) AS orders,
                     (SELECT count(*) FROM api_idempotency WHERE state = 'completed') AS records,
+                    (SELECT count(*) FROM processed_messages WHERE state = 'processed') AS messages,
                     (SELECT -sum(balance_cents) FROM accounts) AS spent_cents",
         )
         .get_result(&mut self.db)?;
@@ -127,6 +133,10 @@ impl Call {
             Self::First => {
                 let outcome = place_once(db, &work.intent, &work.cmd)?;
                 ensure!(!outcome.is_replayed(), "a first call was a replay");
+            }
+            Self::Consume => {
+                let consumed = on_order(db, &work.message_id, &work.cmd)?;
+                ensure!(!consumed.is_duplicate(), "a new message was a duplicate");
             }
         }
         Ok(())
@@ -161,12 +171,23 @@ fn place_once(
     Ok(place(db, cmd)?.into())
 }
 
+#[consumer(subscriber = "orders", retention = "7d", redelivery = "24h")]
+fn on_order(
+    db: &mut SqliteConnection,
+    id: &MessageId,
+    cmd: &PlaceOrder,
+) -> Result<Consumed<Placed>, Error> {
+    Ok(place(db, cmd)?.into())
+}
+
 #[derive(Debug, PartialEq, Eq, QueryableByName)]
 struct Effects {
     #[diesel(sql_type = BigInt)]
     orders: i64,
     #[diesel(sql_type = BigInt)]
     records: i64,
+    #[diesel(sql_type = BigInt)]
+    messages: i64,
     #[diesel(sql_type = BigInt)]
     spent_cents: i64,
 }

@@ -3,15 +3,14 @@
 use anyhow::Result;
 use support::postgres::Server;
 
-use super::{connections, rate, ratio};
+use super::rates::FromEmpty;
+use super::{connections, ratio};
 use crate::calls::asynchronous::Call;
-use crate::calls::clients::Clients;
 use crate::effort::Effort;
 use crate::results::{Measurement, Target, Unit};
 use crate::rounds::alternate;
 use crate::servers::Servers;
-use crate::shop::database::ShopDatabase;
-use crate::shop::{CLIENTS, Work};
+use crate::shop::CLIENTS;
 use crate::spread::Spread;
 
 /// Calls of one connection in one round, when there is one, and when there are several.
@@ -37,7 +36,7 @@ fn cpu_bound(
     clients: u32,
     calls: u32,
 ) -> Result<Vec<Measurement>> {
-    let mut shop = Shop::open(server, clients, effort.calls(calls))?;
+    let mut shop = FromEmpty::open(server, clients, effort.calls(calls))?;
     let sides = [Call::Bare, Call::First, Call::Article];
     let rounds = alternate(effort.rounds(), sides, |call| shop.rate(call))?;
     let what = format!("first call, CPU-bound, {}", connections(clients));
@@ -61,7 +60,7 @@ fn cpu_bound(
 
 /// What a call takes longer than the bare transaction, as a share of one durable write.
 fn added_latency(server: &Server, effort: Effort) -> Result<Measurement> {
-    let mut shop = Shop::open(server, 1, effort.calls(DURABLE_CALLS))?;
+    let mut shop = FromEmpty::open(server, 1, effort.calls(DURABLE_CALLS))?;
     let sides = [Call::Write, Call::Bare, Call::First];
     let rounds = alternate(effort.rounds(), sides, |call| Ok(1e6 / shop.rate(call)?))?;
     let median = |figures: &dyn Fn(&[f64; 3]) -> f64| {
@@ -88,7 +87,7 @@ fn added_latency(server: &Server, effort: Effort) -> Result<Measurement> {
 }
 
 fn durable(server: &Server, effort: Effort) -> Result<Measurement> {
-    let mut shop = Shop::open(server, CLIENTS, effort.calls(DURABLE_CALLS))?;
+    let mut shop = FromEmpty::open(server, CLIENTS, effort.calls(DURABLE_CALLS))?;
     let rounds = alternate(effort.rounds(), [Call::Bare, Call::First], |call| {
         shop.rate(call)
     })?;
@@ -99,35 +98,4 @@ fn durable(server: &Server, effort: Effort) -> Result<Measurement> {
         None,
         |&[bare, first]| (first, bare),
     )
-}
-
-/// A database, its clients, and how much each does in a round.
-struct Shop {
-    database: ShopDatabase,
-    clients: Clients,
-    count: u32,
-    calls: u32,
-}
-
-impl Shop {
-    fn open(server: &Server, clients: u32, calls: u32) -> Result<Self> {
-        let database = ShopDatabase::create(server)?;
-        Ok(Self {
-            clients: Clients::connect(database.url(), clients)?,
-            database,
-            count: clients,
-            calls,
-        })
-    }
-
-    /// Calls for each second, from empty tables.
-    fn rate(&mut self, call: Call) -> Result<f64> {
-        self.database.reset()?;
-        self.database.checkpoint()?;
-        let lists = Work::lists(self.count, self.calls)?;
-        let took = self.clients.run(call, &lists)?;
-        let calls = self.count * self.calls;
-        self.database.expect(call.effects(calls))?;
-        Ok(rate(calls, took))
-    }
 }

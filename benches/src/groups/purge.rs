@@ -11,6 +11,7 @@ use diesel_async::{AsyncConnection, AsyncPgConnection};
 use idem_diesel::retention::{Ended, Purge, Purged, purge};
 
 use super::{connections, figure, in_words, rate, ratio};
+use crate::calls::asynchronous::Call;
 use crate::calls::clients::Clients;
 use crate::effort::Effort;
 use crate::results::{Measurement, Target, Unit};
@@ -112,7 +113,7 @@ impl Shop {
 
     /// Calls for each second in a window.
     fn call_alone(&mut self) -> Result<f64> {
-        let (calls, took) = self.clients.run_for(self.window)?;
+        let (calls, took) = self.clients.run_for(Call::First, self.window)?;
         self.called += calls;
         Ok(rate(calls, took))
     }

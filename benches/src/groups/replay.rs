@@ -1,19 +1,16 @@
 //! A replay against one SELECT of the same row by its primary key.
 
-use std::sync::Arc;
-
 use anyhow::Result;
 use support::postgres::Server;
 
-use super::{connections, rate, ratio};
+use super::rates::Stored;
+use super::{connections, ratio};
 use crate::calls::asynchronous::Call;
-use crate::calls::clients::Clients;
 use crate::effort::Effort;
 use crate::results::{Measurement, Target};
 use crate::rounds::alternate;
 use crate::servers::Servers;
-use crate::shop::database::{Effects, ShopDatabase};
-use crate::shop::{CLIENTS, Work};
+use crate::shop::CLIENTS;
 
 /// Stored keys of one connection, each replayed once in a round.
 const KEYS_ALONE: u32 = 4000;
@@ -38,7 +35,7 @@ fn replay(
     keys: u32,
     replay: Call,
 ) -> Result<Measurement> {
-    let mut shop = Stored::make(server, clients, keys)?;
+    let mut shop = Stored::make(server, Call::First, clients, keys)?;
     let rounds = alternate(effort.rounds(), [Call::Select, replay], |call| {
         shop.rate(call)
     })?;
@@ -53,40 +50,4 @@ fn replay(
         Some(Target::AtLeast(target)),
         |&[select, replay]| (replay, select),
     )
-}
-
-/// A database whose keys have their answers.
-struct Stored {
-    database: ShopDatabase,
-    clients: Clients,
-    lists: Vec<Arc<[Work]>>,
-    calls: u32,
-    effects: Effects,
-}
-
-impl Stored {
-    fn make(server: &Server, clients: u32, keys: u32) -> Result<Self> {
-        let mut database = ShopDatabase::create(server)?;
-        let lists = Work::lists(clients, keys)?;
-        let calls = clients * keys;
-        let mut clients = Clients::connect(database.url(), clients)?;
-        clients.run(Call::First, &lists)?;
-        let effects = Call::First.effects(calls);
-        database.expect(effects)?;
-        database.settle()?;
-        Ok(Self {
-            database,
-            clients,
-            lists,
-            calls,
-            effects,
-        })
-    }
-
-    /// Calls for each second. They must leave everything as it was.
-    fn rate(&mut self, call: Call) -> Result<f64> {
-        let took = self.clients.run(call, &self.lists)?;
-        self.database.expect(self.effects)?;
-        Ok(rate(self.calls, took))
-    }
 }

@@ -39,7 +39,10 @@ const WITHOUT_AUTOVACUUM: &str = "
     ALTER TABLE accounts SET (autovacuum_enabled = off);
     ALTER TABLE orders SET (autovacuum_enabled = off);
     ALTER TABLE article_idempotency SET (autovacuum_enabled = off);
-    ALTER TABLE api_idempotency SET (autovacuum_enabled = off)";
+    ALTER TABLE api_idempotency SET (autovacuum_enabled = off);
+    ALTER TABLE processed_messages SET (autovacuum_enabled = off);
+    ALTER TABLE outbox_events SET (autovacuum_enabled = off);
+    ALTER TABLE outbox_deliveries SET (autovacuum_enabled = off)";
 
 /// The shop's database, and a connection that is not measured.
 pub(crate) struct ShopDatabase {
@@ -58,6 +61,9 @@ pub(crate) struct Effects {
     /// Completed records of the article's flow.
     #[diesel(sql_type = BigInt)]
     pub(crate) article_records: i64,
+    /// Processed messages.
+    #[diesel(sql_type = BigInt)]
+    pub(crate) messages: i64,
     /// What all accounts have spent.
     #[diesel(sql_type = BigInt)]
     pub(crate) spent_cents: i64,
@@ -94,7 +100,7 @@ impl ShopDatabase {
     /// Every table as it is before the first call, and nothing left to write for the server.
     pub(crate) fn reset(&mut self) -> Result<()> {
         self.admin
-            .batch_execute("TRUNCATE api_idempotency, article_idempotency")?;
+            .batch_execute("TRUNCATE api_idempotency, article_idempotency, processed_messages")?;
         self.reset_business()
     }
 
@@ -140,7 +146,8 @@ impl ShopDatabase {
 
     /// Reads every record once, too.
     pub(crate) fn vacuum(&mut self) -> Result<()> {
-        self.admin.batch_execute("VACUUM ANALYZE api_idempotency")?;
+        self.admin
+            .batch_execute("VACUUM ANALYZE api_idempotency, processed_messages")?;
         Ok(())
     }
 
@@ -155,6 +162,7 @@ impl ShopDatabase {
             "SELECT (SELECT count(*) FROM orders) AS orders,
                     (SELECT count(*) FROM api_idempotency WHERE state = 'completed') AS records,
                     (SELECT count(*) FROM article_idempotency WHERE state = 'completed') AS article_records,
+                    (SELECT count(*) FROM processed_messages WHERE state = 'processed') AS messages,
                     (SELECT CAST(-sum(balance_cents) AS bigint) FROM accounts) AS spent_cents",
         )
         .get_result(&mut self.admin)
@@ -186,7 +194,7 @@ impl ShopDatabase {
         self.number("SELECT CAST(pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0') AS bigint) AS number")
     }
 
-    fn number(&mut self, sql: &str) -> Result<i64> {
+    pub(super) fn number(&mut self, sql: &str) -> Result<i64> {
         let number: Number = sql_query(sql).get_result(&mut self.admin)?;
         Ok(number.number)
     }

@@ -85,6 +85,11 @@ fn push_settings(text: &mut String, opening: &Opening, is_own: bool) {
             ),
         );
     }
+    if opening.by_index {
+        for plan in ["seqscan", "bitmapscan", "sort", "hashjoin", "mergejoin"] {
+            append(text, format_args!("; SET LOCAL enable_{plan} = off"));
+        }
+    }
     if let Some(claim_within) = opening.claim_within {
         // One bound is enough, and a shorter one of the session's own for locks would take the name from the wait.
         let milliseconds = milliseconds(claim_within);
