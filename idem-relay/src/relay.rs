@@ -260,7 +260,8 @@ impl<S: Connect, P: Publisher> Relay<S, P> {
         let stop = Stop::default();
         let wake = self.wake();
         let _wake_up = outbox::on_publish(move || wake.wake());
-        let working = std::pin::pin!(self.work(&stop));
+        // It is large, and it is somebody's to spawn.
+        let working = Box::pin(self.work(&stop));
         let stopping = std::pin::pin!(async {
             shutdown.await;
             stop.stop();

@@ -34,7 +34,10 @@ pub const ISOLATED: Subscription = Subscription::new("isolated", Retention::lite
     .redelivered_for(Retention::literal("24h"))
     .with_policy(Policy::new().tenant_setting("app.tenant_id"));
 
-const PAID: Paid = Paid { order_id: 1, amount_cents: 500 };
+const PAID: Paid = Paid {
+    order_id: 1,
+    amount_cents: 500,
+};
 
 /// A backend with the consumers for it.
 pub trait Consumers: Backend {
@@ -47,19 +50,40 @@ pub trait Consumers: Backend {
     ) -> impl Future<Output = Result<Consumed<i64>, ShopError>> + Send;
 
     /// Says nothing of what became of the message.
-    fn note(conn: &mut Self::Conn, id: &MessageId, event: &Paid, fails: bool) -> impl Future<Output = Result<(), ShopError>> + Send;
+    fn note(
+        conn: &mut Self::Conn,
+        id: &MessageId,
+        event: &Paid,
+        fails: bool,
+    ) -> impl Future<Output = Result<(), ShopError>> + Send;
 
     /// Pays an order, which must be pending.
-    fn pay(conn: &mut Self::Conn, id: &MessageId, event: &Paid) -> impl Future<Output = Result<Consumed<&'static str>, ShopError>> + Send;
+    fn pay(
+        conn: &mut Self::Conn,
+        id: &MessageId,
+        event: &Paid,
+    ) -> impl Future<Output = Result<Consumed<&'static str>, ShopError>> + Send;
 
     /// The same for another subscriber, which says nothing of what became of the message.
-    fn pay_quietly(conn: &mut Self::Conn, id: &MessageId, event: &Paid) -> impl Future<Output = Result<(), ShopError>> + Send;
+    fn pay_quietly(
+        conn: &mut Self::Conn,
+        id: &MessageId,
+        event: &Paid,
+    ) -> impl Future<Output = Result<(), ShopError>> + Send;
 
     /// The same in the body, where the attribute knows nothing of it.
-    fn pay_by_hand(conn: &mut Self::Conn, id: &MessageId, event: &Paid) -> impl Future<Output = Result<Consumed, ShopError>> + Send;
+    fn pay_by_hand(
+        conn: &mut Self::Conn,
+        id: &MessageId,
+        event: &Paid,
+    ) -> impl Future<Output = Result<Consumed, ShopError>> + Send;
 
     /// Brings a contract into its newest state.
-    fn change(conn: &mut Self::Conn, id: &MessageId, event: &Changed) -> impl Future<Output = Result<Consumed, ShopError>> + Send;
+    fn change(
+        conn: &mut Self::Conn,
+        id: &MessageId,
+        event: &Changed,
+    ) -> impl Future<Output = Result<Consumed, ShopError>> + Send;
 
     /// Gives the key of a call to another system, or fails with it.
     fn charge_elsewhere(
@@ -71,7 +95,11 @@ pub trait Consumers: Backend {
     ) -> impl Future<Output = Result<Consumed<String>, ShopError>> + Send;
 
     /// Gives the tenant that row-level security sees.
-    fn whose(conn: &mut Self::Conn, id: &MessageId, intent: Option<&Intent>) -> impl Future<Output = Result<Consumed<String>, ShopError>> + Send;
+    fn whose(
+        conn: &mut Self::Conn,
+        id: &MessageId,
+        intent: Option<&Intent>,
+    ) -> impl Future<Output = Result<Consumed<String>, ShopError>> + Send;
 }
 
 /// Calls a handler; a sync one blocks, so the runtime gets another thread meanwhile.
@@ -323,7 +351,9 @@ fn tenant() -> Tenant {
 /// A place with order 1 in this state.
 fn with_order<B: Backend>(status: &str) -> Place {
     let place = B::place();
-    place.run(&format!("INSERT INTO orders (account_id, amount_cents, status) VALUES (1, 500, '{status}')"));
+    place.run(&format!(
+        "INSERT INTO orders (account_id, amount_cents, status) VALUES (1, 500, '{status}')"
+    ));
     place
 }
 
@@ -343,7 +373,10 @@ fn status(place: &Place) -> String {
 }
 
 fn illegal(current: &str) -> ErrorKind {
-    ErrorKind::IllegalTransition { current: current.to_owned(), to: "paid" }
+    ErrorKind::IllegalTransition {
+        current: current.to_owned(),
+        to: "paid",
+    }
 }
 
 on_every_connection! {
@@ -603,7 +636,11 @@ const CONTRACTS: &str = "
     INSERT INTO contracts VALUES (1, 'new', -9223372036854775807, '')";
 
 fn changed(status: &'static str, at: Option<i64>) -> Changed {
-    Changed { contract: 1, status, at }
+    Changed {
+        contract: 1,
+        status,
+        at,
+    }
 }
 
 #[track_caller]

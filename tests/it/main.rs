@@ -1,6 +1,10 @@
 //! All integration tests in one binary: they link once and share one PostgreSQL server.
 
-#![expect(clippy::unwrap_used, reason = "in a test, a panic is the report")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "in a test, a panic is the report"
+)]
 #![expect(
     unreachable_pub,
     reason = "the modules of a test binary are nobody's interface"

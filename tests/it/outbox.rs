@@ -7,12 +7,10 @@ use idem_diesel::outbox::{
     self, Dead, EventId, Lease, Leased, OutboxEvent, Settled, lease, publish, publish_unique,
     settle,
 };
-use idem_diesel::{
-    Claimed, ErrorKind, Event, IdempotentConnection, Operation, Retention, Run, begin,
-};
+use idem_diesel::{Claimed, ErrorKind, Event, Operation, Retention, begin};
 use serde::Serialize;
 
-use crate::backend::{Backend, Place, Wait, intent, on, on_every_backend};
+use crate::backend::{Backend, Place, intent, on, on_every_backend};
 use crate::shop::ShopError;
 
 /// An order was placed. Its text says which, so that tests can tell events apart.
@@ -103,9 +101,8 @@ async fn in_call<'c, B: Backend>(
     conn: &'c mut B::Conn,
     key: &str,
 ) -> idem_diesel::Execution<'c, B::Conn, ()> {
-    let claimed: Run<'c, B::Conn, Result<Claimed<'c, B::Conn, ()>, idem_diesel::Error>> =
-        begin(conn, &intent(key), &PLACE, &key);
-    match <<B::Conn as IdempotentConnection>::Flavor as Wait>::wait(claimed).await {
+    let claimed = begin(conn, &intent(key), &PLACE, &key);
+    match on::<B::Conn, Result<Claimed<'c, B::Conn, ()>, _>>(claimed).await {
         Ok(Claimed::Execute(execution)) => execution,
         Ok(Claimed::Replay(_)) => panic!("the key {key} is new"),
         Err(error) => panic!("{error:?}"),
@@ -252,13 +249,10 @@ on_every_backend! {
             let barrier = Arc::clone(&barrier);
             tasks.push(tokio::spawn(async move {
                 barrier.wait().await;
-                let mut execution = loop {
-                    let key = format!("{:?}", std::thread::current().id());
-                    let claimed = begin(&mut conn, None, &PLACE, &key);
-                    match on::<B::Conn, Result<Claimed<'_, B::Conn, ()>, _>>(claimed).await.unwrap() {
-                        Claimed::Execute(execution) => break execution,
-                        Claimed::Replay(_) => unreachable!("without an intent nothing is replayed"),
-                    }
+                let claimed = begin(&mut conn, None, &PLACE, &());
+                let mut execution = match on::<B::Conn, Result<Claimed<'_, B::Conn, ()>, _>>(claimed).await.unwrap() {
+                    Claimed::Execute(execution) => execution,
+                    Claimed::Replay(_) => unreachable!("without an intent nothing is replayed"),
                 };
                 let enqueued = on::<B::Conn, _>(publish_unique(execution.connection(), &placed("7", "x"), "totals")).await.unwrap();
                 on::<B::Conn, _>(execution.finish(Ok::<_, ShopError>(()))).await.unwrap();

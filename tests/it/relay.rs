@@ -17,10 +17,8 @@ use crate::outbox::{commit, let_time_pass, name_of, placed};
 const AT_MOST: Duration = Duration::from_secs(60);
 
 async fn soon<T>(future: impl Future<Output = T>) -> T {
-    match tokio::time::timeout(AT_MOST, future).await {
-        Ok(value) => value,
-        Err(_) => panic!("it took more than {AT_MOST:?}"),
-    }
+    let soon = tokio::time::timeout(AT_MOST, future).await;
+    soon.unwrap_or_else(|_| panic!("it took more than {AT_MOST:?}"))
 }
 
 /// What happens to an event.

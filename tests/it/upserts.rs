@@ -11,8 +11,8 @@ use diesel::result::{DatabaseErrorKind, Error as DieselError};
 use futures_util::FutureExt;
 use idem_diesel::{
     Async, Blocking, Claimed, Error, ErrorKind, Execution, Flavor, GotOrInserted,
-    IdempotentConnection, Run, UniqueKey, Upserted, begin, get_or_insert, get_or_insert_sync,
-    upsert, upsert_sync,
+    IdempotentConnection, UniqueKey, Upserted, begin, get_or_insert, get_or_insert_sync, upsert,
+    upsert_sync,
 };
 
 use crate::backend::{
@@ -233,9 +233,9 @@ async fn in_call<'c, B: Backend>(
     conn: &'c mut B::Conn,
     key: &str,
 ) -> Option<Execution<'c, B::Conn, ()>> {
-    let claimed: Run<'c, B::Conn, Result<Claimed<'c, B::Conn, ()>, Error>> =
-        begin(conn, &intent(key), &PERFORM, &key);
-    match FlavorOf::<B>::wait(claimed).await.unwrap() {
+    let claimed = begin(conn, &intent(key), &PERFORM, &key);
+    let claimed: Result<Claimed<'c, B::Conn, ()>, Error> = FlavorOf::<B>::wait(claimed).await;
+    match claimed.unwrap() {
         Claimed::Execute(execution) => Some(execution),
         Claimed::Replay(_) => None,
     }
@@ -285,9 +285,8 @@ on_every_backend! {
                 callers.into_iter().map(|caller| caller.join().unwrap()).collect()
             })
         });
-        let inserted = |is_inserted: &dyn Fn(&(Upserted<i64>, GotOrInserted<i64>)) -> bool| done.iter().filter(|done| is_inserted(done)).count();
-        assert_eq!(inserted(&|(put, _)| put.is_inserted()), 1);
-        assert_eq!(inserted(&|(_, found)| found.is_inserted()), 1);
+        assert_eq!(done.iter().filter(|(put, _)| put.is_inserted()).count(), 1);
+        assert_eq!(done.iter().filter(|(_, found)| found.is_inserted()).count(), 1);
         let mut got: Vec<i64> = done.into_iter().map(|(_, found)| found.into_inner()).collect();
         got.dedup();
         assert_eq!((got.len(), place.number("SELECT count(*) FROM products")), (1, 2));
@@ -583,12 +582,11 @@ on_every_backend! {
             )
             .await;
             let rounds = rounds.load(Ordering::SeqCst);
-            match expected {
-                Some(expected) => assert_eq!((done.unwrap(), rounds), (Upserted::Inserted(5), expected)),
-                None => {
-                    assert_eq!(done.unwrap_err().kind(), &ErrorKind::Conflict);
-                    assert_eq!(rounds, conflicts);
-                }
+            if let Some(expected) = expected {
+                assert_eq!((done.unwrap(), rounds), (Upserted::Inserted(5), expected));
+            } else {
+                assert_eq!(done.unwrap_err().kind(), &ErrorKind::Conflict);
+                assert_eq!(rounds, conflicts);
             }
             if is_joined {
                 B::rollback(&mut conn).await.unwrap();

@@ -33,22 +33,22 @@ const ORDER: i64 = 1;
 fn is_reached<B: Backend>(failures: &[Failure], pace: Pace, point: Point) -> bool {
     let pipelines = B::is_postgres() && failures.contains(&Failure::Drop);
     match (pace, point) {
-        (Pace::Apart, _) => true,
         (Pace::Together, Point::AfterBegin) => false,
         (Pace::Together, Point::AfterStore) => !pipelines,
-        (Pace::Together, _) => true,
+        (Pace::Apart | Pace::Together, _) => true,
     }
 }
 
 /// One cell: the delivery fails at the point, and the message is delivered once more, from a fresh connection and from the same one.
 async fn cell<B: Backend>(
     place: &Place,
-    (pace, point): (Pace, Point),
+    boundary: (Pace, Point),
     failure: Failure,
     is_reached: bool,
 ) {
+    let (at_pace, point) = boundary;
     let cell = format!(
-        "{} {pace:?} {point:?} {failure:?}",
+        "{} {at_pace:?} {point:?} {failure:?}",
         std::any::type_name::<B>()
     );
     place.run("DELETE FROM effects; UPDATE orders SET status = 'pending'");
@@ -58,7 +58,7 @@ async fn cell<B: Backend>(
     let reached = Arc::new(AtomicBool::new(false));
     let arrived = Arc::new(Notify::new());
     let (seen, notified) = (Arc::clone(&reached), Arc::clone(&arrived));
-    let armed = arm(subscription.subscriber(), pace, move |at| {
+    let armed = arm(subscription.subscriber(), at_pace, move |at| {
         if at != point || seen.swap(true, Ordering::SeqCst) {
             return Fault::None;
         }

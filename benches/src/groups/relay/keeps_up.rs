@@ -342,6 +342,6 @@ mod tests {
         check(|second| f64::from(second) * 100.0, 1.5);
         // Warming up does not count, and milliseconds do not.
         check(|second| if second < 4 { 9000.0 } else { 500.0 }, 1.0);
-        check(|second| f64::from(second), 1.0);
+        check(f64::from, 1.0);
     }
 }
